@@ -1,0 +1,3 @@
+//! A controller runtime for service providers on kcp, and KCM, the Kubernetes cluster manager built on it.
+
+pub mod api;
