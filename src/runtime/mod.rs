@@ -1,0 +1,3 @@
+//! The runtime: it knows workspaces, streams, queues and writes, and no provider.
+
+pub mod watch;
