@@ -1,3 +1,4 @@
-//! The runtime of a provider: what every reconciler on kcp needs and none should write again.
+//! The runtime: it knows workspaces, streams, queues and writes, and no provider.
 
 pub mod queue;
+pub mod watch;
