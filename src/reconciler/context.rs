@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -35,6 +36,8 @@ pub(crate) struct Inside {
     pub(crate) port: Arc<dyn Port>,
     pub(crate) actor: Actor,
     pub(crate) seen: Seen,
+    /// Whether an input was asked for that could not be read.
+    pub(crate) starved: AtomicBool,
     pub(crate) snapshot: Mutex<Snapshot>,
 }
 

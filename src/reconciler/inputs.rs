@@ -7,6 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::api::meta::{Kind, KindRef, ServiceObject};
@@ -92,7 +93,7 @@ impl<K: Kind> Child<K> {
     /// The child as it was when the call began; `None` when there is none.
     pub fn get<C>(&self, ctx: &Context<C>) -> Result<Option<K>, Unavailable> {
         let sight = ctx.inside.seen.children.get(&K::REF).ok_or_else(|| undeclared(K::REF))?;
-        usable(sight, Duration::MAX)?;
+        usable(ctx, sight, Duration::MAX)?;
         let Some(raw) = &sight.value else { return Ok(None) };
         decode_text(raw).map(Some).map_err(|problem| Unavailable { what: format!("the {} cannot be read: {problem}", K::REF), since: "now".into() })
     }
@@ -126,7 +127,7 @@ impl<K: Kind> Names<K> {
     /// The names when the call began.
     pub fn get<C>(&self, ctx: &Context<C>) -> Result<Arc<BTreeSet<String>>, Unavailable> {
         let sight = ctx.inside.seen.names.get(&K::REF).ok_or_else(|| undeclared(K::REF))?;
-        usable(sight, Duration::MAX)?;
+        usable(ctx, sight, Duration::MAX)?;
         Ok(sight.value.clone())
     }
 }
@@ -141,7 +142,7 @@ impl<V: View> Platform<V> {
     pub fn get<C>(&self, ctx: &Context<C>, tolerance: Duration) -> Result<Arc<V>, Unavailable> {
         let missing = || Unavailable { what: format!("{} was not read yet", std::any::type_name::<V>()), since: "start".into() };
         let sight = ctx.inside.seen.views.get(&TypeId::of::<V>()).ok_or_else(missing)?;
-        usable(sight, tolerance)?;
+        usable(ctx, sight, tolerance)?;
         sight.value.clone().and_then(|view| view.downcast().ok()).ok_or_else(missing)
     }
 }
@@ -150,9 +151,10 @@ fn undeclared(kind: KindRef) -> Unavailable {
     Unavailable { what: format!("{kind} is not among the inputs of this reconciler"), since: "start".into() }
 }
 
-fn usable<T>(sight: &Sight<T>, tolerance: Duration) -> Result<(), Unavailable> {
+fn usable<C, T>(ctx: &Context<C>, sight: &Sight<T>, tolerance: Duration) -> Result<(), Unavailable> {
     match &sight.trouble {
         Some(Trouble { what, since, lasted, hard }) if *hard || *lasted > tolerance => {
+            ctx.inside.starved.store(true, Ordering::Relaxed);
             Err(Unavailable { what: what.clone(), since: since.clone() })
         }
         _ => Ok(()),

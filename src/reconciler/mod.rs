@@ -54,7 +54,7 @@ pub use report::{Deletion, Recheck, Report, ReportedCondition, StatusFields};
 
 pub(crate) use clients::{decode_text, describe};
 pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble};
-pub(crate) use inputs::{Declared, Fold, Raised};
+pub(crate) use inputs::{Declared, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
 pub(crate) use report::Says;
 

@@ -2,9 +2,12 @@
 
 mod clock;
 mod finalizer;
+mod port;
 pub mod queue;
 mod raw;
 mod rest;
+mod served;
 mod status;
+mod telemetry;
 mod transport;
 pub mod watch;

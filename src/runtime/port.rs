@@ -1,0 +1,99 @@
+//! The one writer: every request of a reconciler goes out here, bound to one workspace behind one shard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::api::meta::KindRef;
+use crate::api::names::{LogicalCluster, ObjectName};
+use crate::reconciler::{Answer, Call, CallError, Failure, Port, Target, Verb, describe};
+
+use super::rest;
+use super::telemetry::Metrics;
+use super::transport::Transport;
+
+/// From the first byte of a request to the last of its answer.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What a write left on the server, for the cache to catch up with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) kind: KindRef,
+    pub(crate) name: ObjectName,
+    pub(crate) uid: String,
+    /// The new resourceVersion; `None` when the object is gone.
+    pub(crate) version: Option<u64>,
+}
+
+/// Sends the calls of one reconcile; a value made for it and dropped with it.
+#[derive(Default)]
+pub(crate) struct LivePort {
+    way: Option<Way>,
+    written: Mutex<Vec<Written>>,
+}
+
+struct Way {
+    transport: Arc<Transport>,
+    metrics: Arc<Metrics>,
+    workspace: LogicalCluster,
+    workspace_base: String,
+    platform_base: Arc<str>,
+}
+
+impl LivePort {
+    pub(crate) fn new(transport: Arc<Transport>, metrics: Arc<Metrics>, endpoint: &str, workspace: &LogicalCluster, platform_base: Arc<str>) -> Self {
+        let workspace_base = rest::scoped(endpoint, Some(workspace));
+        Self { way: Some(Way { transport, metrics, workspace: workspace.clone(), workspace_base, platform_base }), written: Mutex::default() }
+    }
+
+    /// The writes that went through, in their order; empties the list.
+    pub(crate) fn written(&self) -> Vec<Written> {
+        std::mem::take(&mut self.written.lock())
+    }
+
+    fn remember(&self, call: &Call, answer: &Answer) {
+        if call.target != Target::Workspace || call.verb == Verb::Get {
+            return;
+        }
+        let (uid, version) = match answer {
+            Answer::Object(object) => {
+                let text = |path| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+                (text("/metadata/uid").to_owned(), text("/metadata/resourceVersion").parse().ok())
+            }
+            Answer::Gone => match &call.verb {
+                Verb::Delete { uid } => (uid.clone(), None),
+                _ => return,
+            },
+        };
+        self.written.lock().push(Written { kind: call.kind, name: call.name.clone(), uid, version });
+    }
+}
+
+#[async_trait]
+impl Port for LivePort {
+    async fn call(&self, call: Call) -> Result<Answer, CallError> {
+        let refused = |failure| CallError::new(format!("{} {}", call.verb.word(), call.name), failure);
+        let Some(way) = &self.way else { return Err(refused(Failure::Transport("there is no way to a server".into()))) };
+        let (base, place) = match call.target {
+            Target::Workspace => (way.workspace_base.as_str(), way.workspace.as_str()),
+            Target::Platform => (&*way.platform_base, "the provider workspace"),
+            Target::Workload => return Err(refused(Failure::Transport("no workload cluster was ordered".into()))),
+        };
+        let failed = |failure| CallError::new(format!("{} {}", call.verb.word(), describe(call.kind, place, &call.name)), failure);
+        let ask = rest::ask(base, call.kind, &call.name, &call.verb);
+        let reply = way.transport.send(&ask, DEADLINE).await;
+        way.metrics.request(call.verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        let reply = reply.map_err(|problem| failed(Failure::Transport(problem)))?;
+        let mut answer = rest::answer(&call.name, &call.verb, reply.status, &reply.body).map_err(failed)?;
+        if let Answer::Object(object) = &mut answer
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("managedFields");
+        }
+        self.remember(&call, &answer);
+        Ok(answer)
+    }
+}

@@ -1,0 +1,81 @@
+//! Metrics with a closed set of labels: ten thousand workspaces add no series.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reconciled {
+    controller: &'static str,
+    /// `ok`, or a reason word.
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Requested {
+    verb: &'static str,
+    /// The HTTP status; 0 where there was no answer.
+    code: u16,
+}
+
+/// What the runtime counts; read as text in the OpenMetrics format.
+pub struct Metrics {
+    registry: Registry,
+    reconciled: Family<Reconciled, Counter>,
+    requested: Family<Requested, Counter>,
+    queued: Gauge,
+    in_flight: Gauge,
+    objects: Gauge,
+    workspaces: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("kcp_provider");
+        let metrics = Self {
+            reconciled: Family::default(),
+            requested: Family::default(),
+            queued: Gauge::default(),
+            in_flight: Gauge::default(),
+            objects: Gauge::default(),
+            workspaces: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register("reconciles", "Calls of a reconciler by their end", metrics.reconciled.clone());
+        registry.register("requests", "Requests of reconcilers by verb and status", metrics.requested.clone());
+        registry.register("queue_ready", "Work that is ready and waits for a worker", metrics.queued.clone());
+        registry.register("queue_in_flight", "Calls under way", metrics.in_flight.clone());
+        registry.register("objects", "Service objects in the cache", metrics.objects.clone());
+        registry.register("workspaces", "Workspaces that bind the export", metrics.workspaces.clone());
+        Self { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn reconcile(&self, controller: &'static str, reason: Option<&'static str>) {
+        self.reconciled.get_or_create(&Reconciled { controller, reason: reason.unwrap_or("ok") }).inc();
+    }
+
+    pub(crate) fn request(&self, verb: &'static str, code: u16) {
+        self.requested.get_or_create(&Requested { verb, code }).inc();
+    }
+
+    pub(crate) fn sizes(&self, queued: usize, in_flight: usize, objects: usize, workspaces: usize) {
+        let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.queued.set(size(queued));
+        self.in_flight.set(size(in_flight));
+        self.objects.set(size(objects));
+        self.workspaces.set(size(workspaces));
+    }
+
+    /// Everything, in the OpenMetrics text format.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
