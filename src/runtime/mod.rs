@@ -1,13 +1,201 @@
 //! The runtime: it knows workspaces, streams, queues and writes, and no provider.
+//!
+//! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` (one call), `port` (the one
+//! writer), `shell` (the I/O around them). [`Runtime`] puts them together.
 
+mod admin;
 mod clock;
+mod core;
 mod finalizer;
 mod port;
 pub mod queue;
 mod raw;
 mod rest;
 mod served;
+mod shell;
 mod status;
 mod telemetry;
 mod transport;
 pub mod watch;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::watch as state;
+use tokio_util::sync::CancellationToken;
+
+use crate::reconciler::{Inputs, Reconciler};
+
+pub use telemetry::Metrics;
+pub use transport::Credentials;
+
+use clock::Clock;
+use core::{Overview, Setup};
+use served::{Seat, Served};
+use shell::Outside;
+use transport::Transport;
+
+/// How a runtime is set up: what it needs in [`Options::new`], the rest as fields with defaults.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How to reach kcp, and as whom.
+    pub credentials: Credentials,
+    /// Path or logical cluster of the provider workspace; `None` takes the server of the kubeconfig as it is.
+    pub workspace: Option<String>,
+    /// The export that tenants bind.
+    pub export: String,
+    /// The name of the configuration object. Default `kcm`.
+    pub config_name: String,
+    /// Calls under way at once. Default 16: kcp, not we, bounds the rate, and each costs kcp one more review.
+    pub workers: usize,
+    /// `(from, to)`: prefixes of endpoint URLs to be replaced, where the addresses that kcp publishes cannot be reached from here.
+    pub endpoint_overrides: Vec<(String, String)>,
+    /// Where `/readyz`, `/livez` and `/metrics` are served; `None` for nowhere.
+    pub admin: Option<SocketAddr>,
+}
+
+impl Options {
+    /// Reaches kcp with these credentials and serves the tenants of this export.
+    pub fn new(credentials: Credentials, export: impl Into<String>) -> Self {
+        Self {
+            credentials,
+            workspace: None,
+            export: export.into(),
+            config_name: "kcm".into(),
+            workers: 16,
+            endpoint_overrides: Vec::new(),
+            admin: None,
+        }
+    }
+
+    /// Names the provider workspace.
+    #[must_use]
+    pub fn with_workspace(mut self, workspace: impl Into<String>) -> Self {
+        self.workspace = Some(workspace.into());
+        self
+    }
+}
+
+/// Why a runtime ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The options cannot be used.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// A part that must live as long as the process ended; going on would be blind.
+    #[error("a part of the runtime ended unexpectedly: {0}")]
+    TaskEnded(String),
+}
+
+/// Serves reconcilers until it is told to stop.
+///
+/// ```no_run
+/// # use kcp_provider_runtime::kcm::{Readiness, Scheduler};
+/// # use kcp_provider_runtime::runtime::{Credentials, Options, Runtime};
+/// # async fn serve() -> Result<(), kcp_provider_runtime::runtime::RunError> {
+/// Runtime::new(Options::new(Credentials::Inferred, "kubernetes.edge-connect.eu"))
+///     .serve(Scheduler::new)
+///     .serve(Readiness::new)
+///     .run()
+///     .await
+/// # }
+/// ```
+pub struct Runtime {
+    options: Options,
+    actors: Vec<Arc<dyn Served>>,
+    stop: CancellationToken,
+    overview: state::Sender<Overview>,
+    metrics: Arc<Metrics>,
+}
+
+/// Watches and ends a running runtime from outside; cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    stop: CancellationToken,
+    overview: state::Receiver<Overview>,
+    metrics: Arc<Metrics>,
+}
+
+impl Handle {
+    /// Asks the runtime to stop: nothing new begins, calls under way end, `run` returns.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// What is missing for being ready; empty when nothing is. `None` before the first look.
+    pub fn missing(&self) -> Option<Vec<String>> {
+        let overview = self.overview.borrow();
+        overview.looked.then(|| overview.missing.clone())
+    }
+
+    /// Waits until every stream has synced once. Never returns for a runtime that cannot be ready.
+    pub async fn ready(&mut self) {
+        // The sender lives as long as the runtime; after its end nothing becomes ready any more.
+        if self.overview.wait_for(|overview| overview.looked && overview.missing.is_empty()).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// What the runtime counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+}
+
+impl Runtime {
+    /// A runtime that serves nobody yet.
+    pub fn new(options: Options) -> Self {
+        Self { options, actors: Vec::new(), stop: CancellationToken::new(), overview: state::Sender::default(), metrics: Arc::default() }
+    }
+
+    /// Adds a reconciler, built over the inputs it declares.
+    ///
+    /// # Panics
+    /// With more than 255 reconcilers.
+    #[must_use]
+    pub fn serve<R: Reconciler>(mut self, build: impl FnOnce(&mut Inputs<R::Object>) -> R) -> Self {
+        assert!(self.actors.len() < usize::from(u8::MAX), "one runtime serves 255 reconcilers at most");
+        self.actors.push(Arc::new(Seat::new(build)));
+        self
+    }
+
+    /// A handle to be kept while [`Self::run`] runs.
+    pub fn handle(&self) -> Handle {
+        Handle { stop: self.stop.clone(), overview: self.overview.subscribe(), metrics: self.metrics.clone() }
+    }
+
+    /// Runs until [`Handle::stop`]; the caller turns signals into that.
+    ///
+    /// # Errors
+    /// When it cannot start, or when a part ends that must not; a lost server is no error, it is waited for.
+    pub async fn run(self) -> Result<(), RunError> {
+        let Self { options, actors, stop, overview, metrics } = self;
+        let transport = Arc::new(Transport::new(options.credentials).await.map_err(RunError::Start)?);
+        let provider_base = provider_base(transport.server(), options.workspace.as_deref()).map_err(RunError::Start)?;
+        let setup = Setup {
+            actors,
+            export: options.export,
+            config_name: options.config_name,
+            provider_base: provider_base.clone(),
+            overrides: options.endpoint_overrides,
+            workers: options.workers,
+        };
+        let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond().unsigned_abs() as u64;
+        let outside = Outside { transport, metrics: metrics.clone(), clock: Clock::new(seed), provider_base: provider_base.into() };
+        let Some(address) = options.admin else { return shell::run(setup, outside, overview, stop).await };
+        let admin = admin::serve(address, overview.subscribe(), metrics).await.map_err(RunError::Start)?;
+        tokio::select! {
+            ended = shell::run(setup, outside, overview, stop) => ended,
+            ended = admin => Err(RunError::TaskEnded(format!("the admin server ended: {ended:?}"))),
+        }
+    }
+}
+
+/// `https://host/clusters/root:provider`, from the kubeconfig's server and the workspace that was asked for.
+fn provider_base(server: &str, workspace: Option<&str>) -> Result<String, String> {
+    match workspace {
+        Some(workspace) => Ok(format!("{}/clusters/{workspace}", rest::host(server))),
+        None if server.contains("/clusters/") => Ok(server.to_owned()),
+        None => Err(format!("the kubeconfig's server {server} names no workspace; say which with --workspace root:…")),
+    }
+}

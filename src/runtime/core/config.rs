@@ -1,0 +1,79 @@
+//! Pure: the configuration in force: a valid change replaces it, an invalid one is refused and the last good one stays.
+
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use crate::api::config::FieldError;
+use crate::api::meta::KindRef;
+use crate::runtime::clock::Moment;
+use crate::runtime::queue::Class;
+use crate::runtime::raw::Raw;
+use crate::runtime::served::{ConfigChange, Feed};
+
+use super::{Core, Effect};
+
+impl Core {
+    /// Takes the configuration object as the stream shows it; `None` when there is none.
+    pub(super) fn take_config(&mut self, now: Moment, kind: KindRef, raw: Option<Raw>) {
+        let raw = raw.map(Arc::new);
+        self.configs.insert(kind, raw.clone());
+        let mut problems = Vec::new();
+        for actor in 0..self.actors.len() {
+            if self.actors[actor].config_kind == Some(kind) {
+                problems.extend(self.configure(now, actor, raw.as_deref()));
+            }
+        }
+        problems.dedup();
+        if let Some(raw) = raw {
+            self.effects.push(Effect::Judge { kind, raw, problems });
+        }
+    }
+
+    fn configure(&mut self, now: Moment, actor: usize, raw: Option<&Raw>) -> Vec<FieldError> {
+        let state = &mut self.actors[actor];
+        let name = state.served.actor().name;
+        let next = match state.served.read_config(raw) {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                state.config = Err("there is no configuration object".into());
+                self.recovered = true;
+                return Vec::new();
+            }
+            Err(problems) => {
+                let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+                warn!(controller = name, problems = text, "the configuration is refused; the last good one stays in force");
+                if state.config.is_err() {
+                    state.config = Err(format!("the configuration is not valid: {text}"));
+                }
+                return problems;
+            }
+        };
+        info!(controller = name, from_object = raw.is_some(), "a configuration is in force");
+        match std::mem::replace(&mut state.config, Ok(next.clone())) {
+            Err(_) => self.recovered = true,
+            Ok(before) => match state.served.config_change(&before, &next) {
+                ConfigChange::Topics(topics) => self.raise(now, actor, Feed::Config, topics, None),
+                ConfigChange::Everything => {
+                    let kind = state.kind;
+                    let keys: Vec<_> = self.objects.keys(kind).cloned().collect();
+                    if let Ok(index) = u8::try_from(actor) {
+                        for key in keys {
+                            self.enqueue(now, index, &key, Class::Resync);
+                        }
+                    }
+                }
+            },
+        }
+        Vec::new()
+    }
+
+    /// The stream of the configuration cannot be read: only a reconciler that has none yet has to know.
+    pub(super) fn miss_config(&mut self, kind: KindRef, what: &str) {
+        for actor in self.actors.iter_mut().filter(|actor| actor.config_kind == Some(kind)) {
+            if actor.config.is_err() {
+                actor.config = Err(format!("the configuration cannot be read: {what}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Pure: who listens to which topic, so that a change finds exactly the objects it concerns without looking at the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
+use crate::reconciler::Topic;
+use crate::runtime::served::Feed;
+
+/// The subscriptions of one reconciler's objects.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    by_topic: BTreeMap<(Feed, Topic), BTreeSet<ObjectKey>>,
+    by_key: BTreeMap<ObjectKey, BTreeSet<(Feed, Topic)>>,
+}
+
+impl Index {
+    /// Replaces what an object listens to; `None` when it is not this reconciler's.
+    pub(super) fn subscribe(&mut self, key: &ObjectKey, topics: Option<BTreeSet<(Feed, Topic)>>) {
+        if self.by_key.get(key) == topics.as_ref() {
+            return;
+        }
+        self.unsubscribe(key);
+        let Some(topics) = topics else { return };
+        for topic in &topics {
+            self.by_topic.entry(topic.clone()).or_default().insert(key.clone());
+        }
+        self.by_key.insert(key.clone(), topics);
+    }
+
+    /// Forgets an object.
+    pub(super) fn unsubscribe(&mut self, key: &ObjectKey) {
+        for topic in self.by_key.remove(key).unwrap_or_default() {
+            if let Some(keys) = self.by_topic.get_mut(&topic) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_topic.remove(&topic);
+                }
+            }
+        }
+    }
+
+    /// Whether the object is this reconciler's.
+    pub(super) fn holds(&self, key: &ObjectKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// Who listens, in one workspace or in all of them.
+    pub(super) fn listeners(&self, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) -> BTreeSet<ObjectKey> {
+        let mut found = BTreeSet::new();
+        for topic in topics {
+            let Some(keys) = self.by_topic.get(&(feed, topic)) else { continue };
+            match workspace {
+                None => found.extend(keys.iter().cloned()),
+                Some(workspace) => {
+                    let first = ObjectKey::new(workspace.clone(), ObjectName { namespace: Arc::from(""), name: Arc::from("") });
+                    found.extend(keys.range(first..).take_while(|key| key.workspace == *workspace).cloned());
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(workspace: &str, name: &str) -> ObjectKey {
+        ObjectKey::new(LogicalCluster::new(workspace), ObjectName::namespaced("default", name))
+    }
+
+    fn topics(texts: &[&str]) -> Option<BTreeSet<(Feed, Topic)>> {
+        Some(texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect())
+    }
+
+    #[test]
+    fn a_topic_in_one_workspace_reaches_nobody_elsewhere() {
+        let mut index = Index::default();
+        for (workspace, name) in [("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")] {
+            index.subscribe(&key(workspace, name), topics(&["otc"]));
+        }
+        let heard = index.listeners(Feed::Names(0), vec![Topic::new("otc")], Some(&LogicalCluster::new("b")));
+        assert_eq!(heard, BTreeSet::from([key("b", "2"), key("b", "3")]));
+        assert_eq!(index.listeners(Feed::Names(0), vec![Topic::new("otc")], None).len(), 4);
+        assert!(index.listeners(Feed::Platform(0), vec![Topic::new("otc")], None).is_empty(), "another input's topic");
+    }
+
+    #[test]
+    fn a_changed_subscription_leaves_nothing_behind() {
+        let mut index = Index::default();
+        index.subscribe(&key("a", "1"), topics(&["x", "y"]));
+        index.subscribe(&key("a", "1"), topics(&["y"]));
+        assert!(index.listeners(Feed::Names(0), vec![Topic::new("x")], None).is_empty());
+        index.subscribe(&key("a", "1"), None);
+        assert!(!index.holds(&key("a", "1")) && index.by_topic.is_empty() && index.by_key.is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! Pure: what a call sees of its inputs, when they are complete enough to begin, and whom their changes concern.
+
+use std::time::Duration;
+
+use crate::api::meta::KindRef;
+use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::reconciler::{NameChange, Seen, Sight, Topic, Trouble};
+use crate::runtime::clock::Moment;
+use crate::runtime::queue::{Class, Work};
+use crate::runtime::served::Feed;
+
+use super::Core;
+use super::actors::ActorState;
+use super::streams::{Role, ShardId, StreamId};
+
+impl Core {
+    /// The streams that a reconciler reads beside its objects, for an object behind this shard.
+    fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
+        let children = actor.children.iter().map(move |kind| Role::Objects(shard, *kind));
+        children.chain(Self::refreshable(actor, shard)).chain(actor.config_kind.map(Role::Config))
+    }
+
+    /// Those of them that a requeue lists afresh.
+    fn refreshable(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
+        let names = actor.names.iter().map(move |spec| Role::Names(shard, spec.kind));
+        names.chain(actor.views.iter().flat_map(|view| view.kinds.iter().map(|kind| Role::Platform(*kind))))
+    }
+
+    /// Whether every input of the reconciler has synced once, or was waited for long enough.
+    pub(super) fn gate_is_open(&self, now: Moment, actor: u8, shard: ShardId) -> bool {
+        let actor = &self.actors[usize::from(actor)];
+        Self::roles(actor, shard).all(|role| self.streams.find(role).is_none_or(|(_, stream)| stream.is_decided(now)))
+    }
+
+    /// Moves parked work on whose gate has opened.
+    pub(super) fn release_parked(&mut self, now: Moment) {
+        let open: Vec<_> = self.parked.keys().filter(|(actor, shard)| self.gate_is_open(now, *actor, *shard)).copied().collect();
+        for (actor, shard) in open {
+            for (key, class) in self.parked.remove(&(actor, shard)).unwrap_or_default() {
+                self.queue.add(now.mono, &Work { actor, key }, class);
+            }
+        }
+    }
+
+    /// When patience with an unsynced input ends next.
+    pub(super) fn next_release(&self) -> Option<Duration> {
+        let ends = |(actor, shard): &(u8, ShardId)| {
+            let actor = &self.actors[usize::from(*actor)];
+            Self::roles(actor, *shard).filter_map(|role| Some(self.streams.find(role)?.1.patience_ends())).max()
+        };
+        self.parked.keys().filter_map(ends).min()
+    }
+
+    /// The streams whose last complete list was asked for before `since`.
+    pub(super) fn stale_inputs(&self, work: &Work, since: Duration) -> Vec<StreamId> {
+        let actor = &self.actors[usize::from(work.actor)];
+        let Some(entry) = self.objects.get(actor.kind, &work.key) else { return Vec::new() };
+        let streams = Self::refreshable(actor, entry.shard).filter_map(|role| self.streams.find(role));
+        streams.filter(|(_, stream)| stream.listed.is_none_or(|at| at < since)).map(|(id, _)| id).collect()
+    }
+
+    fn trouble(&self, role: Role, now: Moment) -> Option<Trouble> {
+        match self.streams.find(role) {
+            Some((_, stream)) => stream.trouble(now),
+            None => None,
+        }
+    }
+
+    /// Everything a call may read, as it is now.
+    pub(super) fn see(&self, now: Moment, actor: &ActorState, shard: ShardId, key: &ObjectKey) -> Seen {
+        let mut seen = Seen::default();
+        for kind in &actor.children {
+            let value = self.objects.get(*kind, key).map(|entry| entry.raw.body.clone());
+            seen.children.insert(*kind, Sight { value, trouble: self.trouble(Role::Objects(shard, *kind), now) });
+        }
+        for spec in &actor.names {
+            let value = self.names.get(&spec.kind).map(|names| names.get(&key.workspace)).unwrap_or_default();
+            seen.names.insert(spec.kind, Sight { value, trouble: self.trouble(Role::Names(shard, spec.kind), now) });
+        }
+        for spec in &actor.views {
+            let troubles = spec.kinds.iter().filter_map(|kind| self.trouble(Role::Platform(*kind), now));
+            let trouble = troubles.max_by_key(|trouble| (trouble.hard, trouble.lasted));
+            let value = self.platform.views.iter().find(|view| view.spec.id == spec.id).and_then(|view| view.value.clone());
+            seen.views.insert(spec.id, Sight { value, trouble });
+        }
+        seen
+    }
+
+    /// Folds the views that changed, and wakes whom the changes concern.
+    pub(super) fn fold_views(&mut self, now: Moment) {
+        let streams = &self.streams;
+        let folded = self.platform.fold(|kind| streams.find(Role::Platform(kind)).is_some_and(|(_, stream)| stream.synced));
+        for (at, before) in folded {
+            let (Some(before), Some(view)) = (before, self.platform.views.get(at)) else {
+                self.recovered = true;
+                continue;
+            };
+            let (id, after, raised) = (view.spec.id, view.value.clone(), view.spec.raised.clone());
+            let Some(after) = after else { continue };
+            for actor in 0..self.actors.len() {
+                let Some(input) = self.actors[actor].views.iter().position(|spec| spec.id == id) else { continue };
+                // Two reconcilers may listen to the same view in different words: each declares its own.
+                let raised = self.actors[actor].views[input].raised.clone();
+                self.raise(now, actor, Feed::Platform(input), raised(&*before, &*after), None);
+            }
+            drop(raised);
+        }
+    }
+
+    /// A name came or went in a workspace.
+    pub(super) fn raise_name(&mut self, now: Moment, kind: KindRef, workspace: &LogicalCluster, change: &NameChange) {
+        for actor in 0..self.actors.len() {
+            let specs: Vec<_> = self.actors[actor].names.iter().copied().enumerate().filter(|(_, spec)| spec.kind == kind).collect();
+            for (input, spec) in specs {
+                self.raise(now, actor, Feed::Names(input), (spec.raised)(change), Some(workspace));
+            }
+        }
+    }
+
+    /// Wakes everybody who listens.
+    pub(super) fn raise(&mut self, now: Moment, actor: usize, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) {
+        if topics.is_empty() {
+            return;
+        }
+        let Ok(index) = u8::try_from(actor) else { return };
+        self.actors[actor].raised += 1;
+        for key in self.actors[actor].index.listeners(feed, topics, workspace) {
+            self.enqueue(now, index, &key, Class::Fresh);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Pure: the heart of the runtime. Everything that was seen and that ended comes in as an event; everything to be done goes out as an effect.
+//!
+//! One value owns caches, index, queue and timers, so that every decision is made over one state and a sequence of events always gives the
+//! same effects. The shell around it ([`super::shell`]) opens streams, runs calls and hands in time.
+
+mod actors;
+mod config;
+mod index;
+mod inputs;
+mod news;
+mod objects;
+mod platform;
+mod rechecks;
+mod shards;
+mod streams;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::error;
+
+use crate::api::config::FieldError;
+use crate::api::meta::KindRef;
+use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::reconciler::Seen;
+
+use super::clock::Moment;
+use super::queue::{Class, Queue, Settings, Work};
+use super::raw::{Keep, Raw};
+use super::rest::Source;
+use super::served::{AnyConfig, Ended, Served};
+use super::watch::shell::{News, Order};
+
+use actors::ActorState;
+use objects::Objects;
+use platform::{NamesOfKind, Platform};
+use rechecks::{Rechecks, Why};
+use shards::Shards;
+pub(crate) use streams::StreamId;
+use streams::{Role, Streams};
+
+/// What a runtime is set up with.
+pub(crate) struct Setup {
+    /// The reconcilers, in the order of their index.
+    pub(crate) actors: Vec<Arc<dyn Served>>,
+    /// The name of the export and of its endpoint slice.
+    pub(crate) export: String,
+    /// The name of the configuration object.
+    pub(crate) config_name: String,
+    /// The base URL of the provider workspace.
+    pub(crate) provider_base: String,
+    /// Prefixes of endpoint URLs to be replaced, where the addresses that kcp publishes cannot be reached from here.
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Calls under way at once.
+    pub(crate) workers: usize,
+}
+
+/// What happened.
+pub(crate) enum Event {
+    /// A stream said something.
+    News { stream: StreamId, news: News },
+    /// A call ended.
+    Ended { work: Work, ended: Ended, jitter: f64 },
+}
+
+/// What is to be done.
+pub(crate) enum Effect {
+    /// Follow this source.
+    Open { stream: StreamId, source: Source },
+    /// Stop following it.
+    Close { stream: StreamId },
+    /// Tell a stream something.
+    Order { stream: StreamId, order: Order },
+    /// Run a call.
+    Run(Box<Run>),
+    /// Say in the configuration's status whether it is accepted.
+    Judge { kind: KindRef, raw: Arc<Raw>, problems: Vec<FieldError> },
+}
+
+/// One call to be run.
+pub(crate) struct Run {
+    pub(crate) work: Work,
+    pub(crate) raw: Arc<Raw>,
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) seen: Seen,
+    pub(crate) config: Result<AnyConfig, String>,
+}
+
+/// Sizes and readiness, for the outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overview {
+    /// Whether anybody has looked yet.
+    pub(crate) looked: bool,
+    /// What is missing for being ready; empty when nothing is.
+    pub(crate) missing: Vec<String>,
+    pub(crate) queued: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) objects: usize,
+    pub(crate) workspaces: usize,
+}
+
+/// The heart.
+pub(crate) struct Core {
+    setup: Setup,
+    actors: Vec<ActorState>,
+    streams: Streams,
+    shards: Shards,
+    objects: Objects,
+    names: BTreeMap<KindRef, NamesOfKind>,
+    platform: Platform,
+    configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
+    queue: Queue,
+    rechecks: Rechecks,
+    /// Work whose inputs were not synced yet when it came up.
+    parked: BTreeMap<(u8, streams::ShardId), BTreeMap<ObjectKey, Class>>,
+    /// Work that found an input unreadable.
+    starved: BTreeSet<Work>,
+    /// Work under way, with what had been raised for its reconciler when it began.
+    running: BTreeMap<Work, Begun>,
+    /// Work that wrote and whose write is unseen, with the same: its subscriptions may be out of date.
+    unseen: BTreeMap<Work, u64>,
+    /// Whether an input became readable since the last settlement.
+    recovered: bool,
+    effects: Vec<Effect>,
+}
+
+/// When a call began.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    at: Duration,
+    raised: u64,
+}
+
+impl Core {
+    /// A heart that has opened the streams of the provider workspace; its first [`Self::settle`] says so.
+    pub(crate) fn new(setup: Setup, now: Moment) -> Self {
+        let actors: Vec<ActorState> = setup.actors.iter().map(|served| ActorState::new(served.clone())).collect();
+        let mut core = Self {
+            queue: Queue::new(Settings::new(setup.workers)),
+            setup,
+            actors,
+            streams: Streams::default(),
+            shards: Shards::default(),
+            objects: Objects::default(),
+            names: BTreeMap::new(),
+            platform: Platform::default(),
+            configs: BTreeMap::new(),
+            rechecks: Rechecks::default(),
+            parked: BTreeMap::new(),
+            starved: BTreeSet::new(),
+            running: BTreeMap::new(),
+            unseen: BTreeMap::new(),
+            recovered: false,
+            effects: Vec::new(),
+        };
+        core.declare(now);
+        core
+    }
+
+    fn declare(&mut self, now: Moment) {
+        for actor in &self.actors {
+            self.objects.keep(actor.kind);
+            for child in &actor.children {
+                self.objects.keep(*child);
+            }
+            for spec in &actor.names {
+                self.names.entry(spec.kind).or_default();
+            }
+            for spec in &actor.views {
+                self.platform.declare(spec);
+            }
+        }
+        self.open(Role::Slice, now);
+        for kind in self.platform.kinds() {
+            self.open(Role::Platform(kind), now);
+        }
+        let kinds: BTreeSet<KindRef> = self.actors.iter().filter_map(|actor| actor.config_kind).collect();
+        for kind in kinds {
+            self.configs.insert(kind, None);
+            self.open(Role::Config(kind), now);
+        }
+    }
+
+    fn open(&mut self, role: Role, now: Moment) {
+        let source = self.source(role);
+        let stream = self.streams.add(role, now);
+        self.effects.push(Effect::Open { stream, source });
+    }
+
+    fn source(&self, role: Role) -> Source {
+        let here = |kind| super::rest::collection(&self.setup.provider_base, kind);
+        let all = |shard, kind| super::rest::collection(&super::rest::scoped(&self.shards.url(shard), None), kind);
+        match role {
+            Role::Slice => {
+                Source { url: here(crate::api::kcp::ENDPOINT_SLICE), only: Some(self.setup.export.clone()), keep: Keep::Body }
+            }
+            Role::Config(kind) => Source { url: here(kind), only: Some(self.setup.config_name.clone()), keep: Keep::Body },
+            Role::Platform(kind) => Source { url: here(kind), only: None, keep: Keep::Body },
+            Role::Roster(shard) => Source { url: all(shard, crate::api::kcp::BINDING), only: None, keep: Keep::Body },
+            Role::Objects(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Body },
+            Role::Names(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Name },
+        }
+    }
+
+    /// Takes an event; what follows from it comes out of the next [`Self::settle`].
+    pub(crate) fn handle(&mut self, now: Moment, event: Event) {
+        match event {
+            Event::News { stream, news } => self.take_news(now, stream, news),
+            Event::Ended { work, ended, jitter } => self.take_end(now, &work, ended, jitter),
+        }
+    }
+
+    fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
+        let begun = self.running.remove(work);
+        let Ended { outcome, recheck, starved, written, failed: _ } = ended;
+        let mut owes = false;
+        for write in &written {
+            owes |= self.objects.owe(&work.key.workspace, write, now.mono);
+        }
+        if owes {
+            self.block(&work.key);
+            if let Some(begun) = begun {
+                self.unseen.insert(work.clone(), begun.raised);
+            }
+        }
+        if starved {
+            self.starved.insert(work.clone());
+        } else {
+            self.starved.remove(work);
+        }
+        self.queue.done(now.mono, jitter, work, outcome);
+        let actor = &self.actors[usize::from(work.actor)];
+        let poll = actor.config.as_ref().ok().and_then(|config| config.poll);
+        if !written.is_empty() && !owes && begun.is_some_and(|begun| begun.raised != actor.raised) {
+            self.enqueue(now, work.actor, &work.key, Class::Fresh);
+        }
+        match recheck {
+            Some(wait) => self.rechecks.set(work.clone(), now.mono + wait, Why::Afresh(begun.map_or(now.mono, |begun| begun.at))),
+            None => {
+                if let (super::queue::Outcome::Settled, Some(poll)) = (outcome, poll) {
+                    self.rechecks.set(work.clone(), now.mono + poll.mul_f64(0.9 + 0.2 * jitter), Why::Poll);
+                }
+            }
+        }
+    }
+
+    /// Keeps every reconciler of an object from being called until our own write to it was seen.
+    fn block(&mut self, key: &ObjectKey) {
+        for work in self.works(key) {
+            self.queue.block(&work);
+        }
+    }
+
+    /// After something was seen: goes on with the reconcilers whose writes are all visible.
+    fn unblock(&mut self, now: Moment, key: &ObjectKey) {
+        for work in self.works(key) {
+            let actor = &self.actors[usize::from(work.actor)];
+            let owed = std::iter::once(&actor.kind).chain(&actor.children).any(|kind| self.objects.owes(*kind, key));
+            if owed {
+                continue;
+            }
+            self.queue.unblock(&work);
+            // What was raised while the subscriptions were out of date may have missed this object.
+            if self.unseen.remove(&work).is_some_and(|raised| raised != actor.raised) {
+                self.enqueue(now, work.actor, key, Class::Fresh);
+            }
+        }
+    }
+
+    fn works(&self, key: &ObjectKey) -> Vec<Work> {
+        (0..self.actors.len()).filter_map(|actor| u8::try_from(actor).ok()).map(|actor| Work { actor, key: key.clone() }).collect()
+    }
+
+    /// Makes work ready, unless the object is another controller's or its inputs are not synced yet.
+    fn enqueue(&mut self, now: Moment, actor: u8, key: &ObjectKey, class: Class) {
+        let state = &self.actors[usize::from(actor)];
+        let Some(entry) = self.objects.get(state.kind, key) else { return };
+        if !state.index.holds(key) {
+            return;
+        }
+        let shard = entry.shard;
+        if self.gate_is_open(now, actor, shard) {
+            self.queue.add(now.mono, &Work { actor, key: key.clone() }, class);
+        } else {
+            let parked = self.parked.entry((actor, shard)).or_default();
+            let waiting = parked.entry(key.clone()).or_insert(class);
+            *waiting = class.min(*waiting);
+        }
+    }
+
+    /// Follows up on everything handled since the last time: folds views, releases what waited, and starts calls.
+    pub(crate) fn settle(&mut self, now: Moment) -> Vec<Effect> {
+        self.fold_views(now);
+        self.release_parked(now);
+        if std::mem::take(&mut self.recovered) {
+            for work in std::mem::take(&mut self.starved) {
+                self.enqueue(now, work.actor, &work.key, Class::Fresh);
+            }
+        }
+        self.look_again(now);
+        for (key, _) in self.objects.overdue(now.mono) {
+            self.unblock(now, &key);
+        }
+        self.expire_shards(now);
+        self.start_calls(now);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn look_again(&mut self, now: Moment) {
+        for (work, why) in self.rechecks.due(now.mono) {
+            match why {
+                Why::Poll => self.enqueue(now, work.actor, &work.key, Class::Resync),
+                Why::Afresh(since) => {
+                    self.want_fresh(now, &work, since);
+                    self.rechecks.wait(work, since, now.mono);
+                }
+            }
+        }
+        let mut rechecks = std::mem::take(&mut self.rechecks);
+        let ready = rechecks.refreshed(now.mono, |work, since| self.stale_inputs(work, since).is_empty());
+        self.rechecks = rechecks;
+        for work in ready {
+            self.enqueue(now, work.actor, &work.key, Class::Resync);
+        }
+    }
+
+    fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
+        for stream in self.stale_inputs(work, since) {
+            if let Some(state) = self.streams.open.get_mut(&stream)
+                && state.refresh_wanted.is_none_or(|at| at < since)
+            {
+                state.refresh_wanted = Some(now.mono);
+                self.effects.push(Effect::Order { stream, order: Order::Refresh });
+            }
+        }
+    }
+
+    fn start_calls(&mut self, now: Moment) {
+        while let Some(turn) = self.queue.next(now.mono) {
+            let work = turn.work;
+            self.rechecks.cancel(&work);
+            match self.run(now, &work) {
+                Some(run) => {
+                    let raised = self.actors[usize::from(work.actor)].raised;
+                    self.running.insert(work, Begun { at: now.mono, raised });
+                    self.effects.push(Effect::Run(Box::new(run)));
+                }
+                None => {
+                    self.queue.done(now.mono, 0.0, &work, super::queue::Outcome::Settled);
+                }
+            }
+        }
+    }
+
+    fn run(&self, now: Moment, work: &Work) -> Option<Run> {
+        let actor = self.actors.get(usize::from(work.actor))?;
+        let entry = self.objects.get(actor.kind, &work.key)?;
+        Some(Run {
+            work: work.clone(),
+            raw: entry.raw.clone(),
+            endpoint: self.shards.url(entry.shard),
+            seen: self.see(now, actor, entry.shard, &work.key),
+            config: actor.config.clone(),
+        })
+    }
+
+    /// When [`Self::settle`] has to be called again even if nothing happens.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        let times = [self.queue.next_due(), self.rechecks.next(), self.objects.next_overdue(), self.next_release(), self.shards.next_expiry()];
+        times.into_iter().flatten().min()
+    }
+
+    /// How things are.
+    pub(crate) fn overview(&self, now: Moment) -> Overview {
+        let stats = self.queue.stats(now.mono);
+        let mut kinds: Vec<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
+        kinds.dedup();
+        Overview {
+            looked: true,
+            missing: self.streams.open.values().filter_map(streams::Stream::missing).collect(),
+            queued: stats.fresh + stats.resync,
+            in_flight: stats.in_flight,
+            objects: kinds.iter().map(|kind| self.objects.len(*kind)).sum(),
+            workspaces: self.shards.workspaces(),
+        }
+    }
+
+    /// Drops everything of a workspace behind a shard: its binding is gone. Nothing is deleted anywhere.
+    fn forget(&mut self, shard: streams::ShardId, workspace: Option<&LogicalCluster>) {
+        let mut places = BTreeSet::new();
+        for (kind, key) in self.objects.of_shard(shard, workspace) {
+            self.objects.remove(kind, &key, shard, None);
+            self.objects.settle(kind, &key, true);
+            for actor in &mut self.actors {
+                actor.index.unsubscribe(&key);
+            }
+            for work in self.works(&key) {
+                self.rechecks.cancel(&work);
+                self.starved.remove(&work);
+                self.unseen.remove(&work);
+            }
+            places.insert(key.workspace);
+        }
+        for names in self.names.values_mut() {
+            for (place, name) in names.of_shard(shard, workspace) {
+                names.remove(&place, &name, shard);
+                places.insert(place);
+            }
+        }
+        for place in places {
+            self.queue.forget(&place);
+            for parked in self.parked.values_mut() {
+                parked.retain(|key, _| key.workspace != place);
+            }
+        }
+    }
+
+    fn unplaced(role: Role, raw: &Raw) {
+        error!(?role, name = %raw.name, "an object without kcp.io/cluster came through a wildcard; it is ignored");
+    }
+}

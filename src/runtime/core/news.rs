@@ -1,0 +1,188 @@
+//! Pure: what the streams say, taken into the caches; whom it concerns is queued.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::api::meta::KindRef;
+use crate::api::names::ObjectKey;
+use crate::reconciler::NameChange;
+use crate::runtime::clock::Moment;
+use crate::runtime::queue::Class;
+use crate::runtime::raw::Raw;
+use crate::runtime::watch::Health;
+use crate::runtime::watch::shell::News;
+
+use super::Core;
+use super::streams::{Role, ShardId, StreamId};
+
+impl Core {
+    pub(super) fn take_news(&mut self, now: Moment, id: StreamId, news: News) {
+        let Some(stream) = self.streams.open.get_mut(&id) else { return };
+        let role = stream.role;
+        match news {
+            News::Reset { items, asked } => {
+                let first = !stream.synced;
+                stream.synced = true;
+                stream.listed = Some(asked);
+                self.recovered |= first;
+                self.reset(now, role, items, if first { Class::Resync } else { Class::Fresh });
+            }
+            News::Upsert(raw) => self.upsert(now, role, raw, Class::Fresh),
+            News::Delete(raw) => self.delete(now, role, &raw),
+            News::Health(health) => self.take_health(now, id, role, health),
+        }
+    }
+
+    fn take_health(&mut self, now: Moment, id: StreamId, role: Role, health: Health) {
+        let Some(stream) = self.streams.open.get_mut(&id) else { return };
+        let trouble = match &health {
+            Health::Forbidden { what } | Health::Broken { what } => Some(what.clone()),
+            _ => None,
+        };
+        self.recovered |= stream.take_health(health, now);
+        let unserved = stream.is_unserved();
+        if let Role::Config(kind) = role {
+            if unserved && self.configs.get(&kind).is_some_and(Option::is_none) {
+                self.take_config(now, kind, None);
+            } else if let Some(what) = trouble {
+                self.miss_config(kind, &what);
+            }
+        }
+    }
+
+    fn reset(&mut self, now: Moment, role: Role, items: Vec<Raw>, class: Class) {
+        match role {
+            Role::Slice => {
+                // A slice that is gone says nothing about the endpoints: kcp v0.28 does not make it anew until it restarts.
+                if let Some(raw) = items.first() {
+                    self.take_slice(now, raw);
+                }
+            }
+            Role::Config(kind) => self.take_config(now, kind, items.into_iter().next()),
+            Role::Platform(kind) => self.platform.reset(kind, items),
+            Role::Roster(shard) => self.take_roster(shard, items),
+            Role::Objects(shard, kind) => {
+                let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
+                for key in self.objects.others(kind, shard, &named) {
+                    self.remove_object(now, kind, shard, &key, None);
+                }
+                for raw in items {
+                    self.upsert(now, role, raw, class);
+                }
+            }
+            Role::Names(shard, kind) => self.reset_names(now, shard, kind, &items),
+        }
+    }
+
+    fn reset_names(&mut self, now: Moment, shard: ShardId, kind: KindRef, items: &[Raw]) {
+        let named: BTreeSet<_> = items.iter().filter_map(|raw| Some((raw.workspace.clone()?, raw.name.name.to_string()))).collect();
+        let before = self.names.get(&kind).map(|names| names.of_shard(shard, None)).unwrap_or_default();
+        for (workspace, name) in before.into_iter().filter(|at| !named.contains(at)) {
+            self.change_name(now, shard, kind, &workspace, &name, false);
+        }
+        for (workspace, name) in &named {
+            self.change_name(now, shard, kind, workspace, name, true);
+        }
+    }
+
+    fn change_name(&mut self, now: Moment, shard: ShardId, kind: KindRef, workspace: &crate::api::names::LogicalCluster, name: &str, present: bool) {
+        let names = self.names.entry(kind).or_default();
+        let changed = if present { names.insert(workspace, name, shard) } else { names.remove(workspace, name, shard) };
+        if changed {
+            self.raise_name(now, kind, workspace, &NameChange { name: Arc::from(name), present });
+        }
+    }
+
+    fn upsert(&mut self, now: Moment, role: Role, raw: Raw, class: Class) {
+        match role {
+            Role::Slice => self.take_slice(now, &raw),
+            Role::Config(kind) => self.take_config(now, kind, Some(raw)),
+            Role::Platform(kind) => self.platform.upsert(kind, raw),
+            Role::Roster(shard) => self.take_binding(shard, &raw),
+            Role::Objects(shard, kind) => {
+                let Some(key) = key(role, &raw) else { return };
+                if self.objects.upsert(kind, &key, shard, raw) {
+                    self.object_changed(now, kind, &key, class);
+                }
+            }
+            Role::Names(shard, kind) => {
+                let Some(key) = key(role, &raw) else { return };
+                self.change_name(now, shard, kind, &key.workspace, &key.name.name, true);
+            }
+        }
+    }
+
+    fn delete(&mut self, now: Moment, role: Role, raw: &Raw) {
+        match role {
+            Role::Slice => {}
+            Role::Config(kind) => self.take_config(now, kind, None),
+            Role::Platform(kind) => self.platform.remove(kind, &raw.name),
+            Role::Roster(shard) => {
+                if let Some(workspace) = &raw.workspace {
+                    self.drop_binding(shard, workspace);
+                }
+            }
+            Role::Objects(shard, kind) => {
+                if let Some(key) = key(role, raw) {
+                    self.remove_object(now, kind, shard, &key, Some(&raw.uid));
+                }
+            }
+            Role::Names(shard, kind) => {
+                if let Some(key) = key(role, raw) {
+                    self.change_name(now, shard, kind, &key.workspace, &key.name.name, false);
+                }
+            }
+        }
+    }
+
+    fn object_changed(&mut self, now: Moment, kind: KindRef, key: &ObjectKey, class: Class) {
+        if let Some(entry) = self.objects.get(kind, key) {
+            for actor in self.actors.iter_mut().filter(|actor| actor.kind == kind) {
+                actor.index.subscribe(key, actor.served.topics(&entry.raw));
+            }
+        }
+        self.wake(now, kind, key, class);
+        if self.objects.settle(kind, key, false) {
+            self.unblock(now, key);
+        }
+    }
+
+    fn remove_object(&mut self, now: Moment, kind: KindRef, shard: ShardId, key: &ObjectKey, uid: Option<&str>) {
+        let removed = self.objects.remove(kind, key, shard, uid);
+        if removed {
+            for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
+                actor.index.unsubscribe(key);
+                if let Ok(actor) = u8::try_from(index) {
+                    let work = crate::runtime::queue::Work { actor, key: key.clone() };
+                    self.rechecks.cancel(&work);
+                    self.starved.remove(&work);
+                }
+            }
+            self.wake(now, kind, key, Class::Fresh);
+        }
+        if self.objects.settle(kind, key, removed) {
+            self.unblock(now, key);
+        }
+    }
+
+    /// Queues whoever reads this object: its own reconcilers, and those of the object it is a child of.
+    fn wake(&mut self, now: Moment, kind: KindRef, key: &ObjectKey, class: Class) {
+        for actor in 0..self.actors.len() {
+            let state = &self.actors[actor];
+            if state.kind != kind && !state.children.contains(&kind) {
+                continue;
+            }
+            if let Ok(actor) = u8::try_from(actor) {
+                self.enqueue(now, actor, key, class);
+            }
+        }
+    }
+}
+
+fn key(role: Role, raw: &Raw) -> Option<ObjectKey> {
+    let Some(workspace) = raw.workspace.clone() else {
+        Core::unplaced(role, raw);
+        return None;
+    };
+    Some(ObjectKey::new(workspace, raw.name.clone()))
+}

@@ -1,0 +1,150 @@
+//! Pure: the keyed cache of service objects and children, and what our own writes still owe it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::meta::KindRef;
+use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::runtime::port::Written;
+use crate::runtime::raw::Raw;
+
+use super::streams::ShardId;
+
+/// How long a key waits for its stream to show our own write. After it, the key goes on with what the cache has.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An object and where it came from.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) shard: ShardId,
+    pub(super) raw: Arc<Raw>,
+}
+
+/// One kind of it.
+pub(super) type KindCache = BTreeMap<ObjectKey, Entry>;
+
+/// A write that the cache has not shown yet.
+#[derive(Clone, Debug)]
+struct Debt {
+    uid: String,
+    version: Option<u64>,
+    deadline: Duration,
+}
+
+/// The cache.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    kinds: BTreeMap<KindRef, KindCache>,
+    debts: BTreeMap<(ObjectKey, KindRef), Debt>,
+}
+
+impl Objects {
+    /// Begins to keep a kind.
+    pub(super) fn keep(&mut self, kind: KindRef) {
+        self.kinds.entry(kind).or_default();
+    }
+
+    pub(super) fn get(&self, kind: KindRef, key: &ObjectKey) -> Option<&Entry> {
+        self.kinds.get(&kind)?.get(key)
+    }
+
+    /// How many objects of a kind there are.
+    pub(super) fn len(&self, kind: KindRef) -> usize {
+        self.kinds.get(&kind).map_or(0, BTreeMap::len)
+    }
+
+    /// All keys of a kind, in order.
+    pub(super) fn keys(&self, kind: KindRef) -> impl Iterator<Item = &ObjectKey> {
+        self.kinds.get(&kind).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Takes an object as a stream showed it; false when the cache has it already, or a newer state of it. Versions are compared within one
+    /// shard only; from another shard the object has moved.
+    pub(super) fn upsert(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, raw: Raw) -> bool {
+        let Some(cache) = self.kinds.get_mut(&kind) else { return false };
+        if let Some(entry) = cache.get(key)
+            && entry.shard == shard
+            && (entry.raw.resource_version == raw.resource_version || entry.raw.version().zip(raw.version()).is_some_and(|(have, new)| new < have))
+        {
+            return false;
+        }
+        cache.insert(key.clone(), Entry { shard, raw: Arc::new(raw) });
+        true
+    }
+
+    /// Takes an object away, unless another shard or another incarnation has taken its place.
+    pub(super) fn remove(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, uid: Option<&str>) -> bool {
+        let Some(cache) = self.kinds.get_mut(&kind) else { return false };
+        if !cache.get(key).is_some_and(|entry| entry.shard == shard && uid.is_none_or(|uid| *entry.raw.uid == *uid)) {
+            return false;
+        }
+        cache.remove(key).is_some()
+    }
+
+    /// The keys of a kind that came from this shard and are not among those named.
+    pub(super) fn others(&self, kind: KindRef, shard: ShardId, named: &BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+        let of_shard = self.kinds.get(&kind).into_iter().flatten().filter(|(_, entry)| entry.shard == shard);
+        of_shard.filter(|(key, _)| !named.contains(*key)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The keys that came from this shard, of one workspace or of all, in every kind.
+    pub(super) fn of_shard(&self, shard: ShardId, workspace: Option<&LogicalCluster>) -> Vec<(KindRef, ObjectKey)> {
+        let mut found = Vec::new();
+        for (kind, cache) in &self.kinds {
+            let mine = cache.iter().filter(|(key, entry)| entry.shard == shard && workspace.is_none_or(|workspace| key.workspace == *workspace));
+            found.extend(mine.map(|(key, _)| (*kind, key.clone())));
+        }
+        found
+    }
+
+    /// Remembers a write until the cache shows it; false when it does already.
+    pub(super) fn owe(&mut self, workspace: &LogicalCluster, written: &Written, now: Duration) -> bool {
+        let key = ObjectKey::new(workspace.clone(), written.name.clone());
+        if !self.kinds.contains_key(&written.kind) {
+            return false;
+        }
+        let debt = Debt { uid: written.uid.clone(), version: written.version, deadline: now + PATIENCE };
+        if self.is_paid(written.kind, &key, &debt) {
+            return false;
+        }
+        self.debts.insert((key, written.kind), debt);
+        true
+    }
+
+    fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
+        match (self.get(kind, key), debt.version) {
+            (None, None) => true,
+            (None, Some(_)) => false,
+            (Some(entry), _) if *entry.raw.uid != *debt.uid => true,
+            (Some(_), None) => false,
+            (Some(entry), Some(wanted)) => entry.raw.version().is_none_or(|have| have >= wanted),
+        }
+    }
+
+    /// Whether something written to this object is still unseen.
+    pub(super) fn owes(&self, kind: KindRef, key: &ObjectKey) -> bool {
+        self.debts.contains_key(&(key.clone(), kind))
+    }
+
+    /// Strikes out what the cache shows by now; `deleted` says that a deletion of this object was seen, which ends every debt.
+    pub(super) fn settle(&mut self, kind: KindRef, key: &ObjectKey, deleted: bool) -> bool {
+        let at = (key.clone(), kind);
+        let Some(debt) = self.debts.get(&at) else { return false };
+        (deleted || self.is_paid(kind, key, debt)) && self.debts.remove(&at).is_some()
+    }
+
+    /// Takes out what has waited too long.
+    pub(super) fn overdue(&mut self, now: Duration) -> Vec<(ObjectKey, KindRef)> {
+        let late: Vec<_> = self.debts.iter().filter(|(_, debt)| debt.deadline <= now).map(|(at, _)| at.clone()).collect();
+        for at in &late {
+            self.debts.remove(at);
+        }
+        late
+    }
+
+    /// When the next debt is overdue.
+    pub(super) fn next_overdue(&self) -> Option<Duration> {
+        self.debts.values().map(|debt| debt.deadline).min()
+    }
+}

@@ -1,0 +1,148 @@
+//! Pure: the endpoint URLs of the slice, and which workspaces are bound behind each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use crate::api::kcp::{Binding, EndpointSlice};
+use crate::api::names::LogicalCluster;
+use crate::runtime::clock::Moment;
+use crate::runtime::raw::Raw;
+use crate::runtime::watch::shell::Order;
+
+use super::streams::{Role, ShardId};
+use super::{Core, Effect};
+
+/// How long the objects of an endpoint that left the slice are kept: the slice may be empty for a moment, and a workspace may move to another.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// All endpoints ever seen, and who is bound behind them.
+#[derive(Debug, Default)]
+pub(super) struct Shards {
+    urls: Vec<Arc<str>>,
+    live: BTreeSet<ShardId>,
+    leaving: BTreeMap<ShardId, Duration>,
+    roster: BTreeMap<(ShardId, LogicalCluster), bool>,
+}
+
+impl Shards {
+    pub(super) fn url(&self, shard: ShardId) -> Arc<str> {
+        usize::try_from(shard.0).ok().and_then(|at| self.urls.get(at)).cloned().unwrap_or_else(|| Arc::from(""))
+    }
+
+    fn id(&mut self, url: &str) -> ShardId {
+        let at = self.urls.iter().position(|known| **known == *url).unwrap_or_else(|| {
+            self.urls.push(url.into());
+            self.urls.len() - 1
+        });
+        ShardId(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn next_expiry(&self) -> Option<Duration> {
+        self.leaving.values().min().copied()
+    }
+
+    /// How many workspaces bind the export.
+    pub(super) fn workspaces(&self) -> usize {
+        self.roster.len()
+    }
+}
+
+impl Core {
+    /// Follows the slice: opens the streams of new endpoints and closes those of endpoints that left.
+    pub(super) fn take_slice(&mut self, now: Moment, raw: &Raw) {
+        let slice: EndpointSlice = match serde_json::from_str(&raw.body) {
+            Ok(slice) => slice,
+            Err(error) => {
+                warn!(%error, "the endpoint slice cannot be read; the endpoints stay as they are");
+                return;
+            }
+        };
+        let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(endpoint.url)).collect();
+        let wanted: BTreeSet<ShardId> = urls.iter().map(|url| self.shards.id(url)).collect();
+        for shard in wanted.difference(&self.shards.live.clone()) {
+            self.engage(now, *shard);
+        }
+        for shard in self.shards.live.clone().difference(&wanted) {
+            info!(endpoint = %self.shards.url(*shard), "an endpoint left the slice");
+            self.shards.live.remove(shard);
+            self.shards.leaving.insert(*shard, now.mono + GRACE);
+            for stream in self.streams.remove_shard(*shard) {
+                self.effects.push(Effect::Close { stream });
+            }
+        }
+    }
+
+    fn reachable(&self, url: String) -> String {
+        let url = url.trim_end_matches('/').to_owned();
+        let replaced = self.setup.overrides.iter().find_map(|(from, to)| url.strip_prefix(from.as_str()).map(|rest| format!("{to}{rest}")));
+        replaced.unwrap_or(url)
+    }
+
+    fn engage(&mut self, now: Moment, shard: ShardId) {
+        info!(endpoint = %self.shards.url(shard), "an endpoint joined the slice");
+        self.shards.live.insert(shard);
+        self.shards.leaving.remove(&shard);
+        self.open(Role::Roster(shard), now);
+        let mut roles = BTreeSet::new();
+        for actor in &self.actors {
+            roles.insert(Role::Objects(shard, actor.kind));
+            roles.extend(actor.children.iter().map(|kind| Role::Objects(shard, *kind)));
+            roles.extend(actor.names.iter().map(|spec| Role::Names(shard, spec.kind)));
+        }
+        for role in roles {
+            self.open(role, now);
+        }
+    }
+
+    /// Drops what is left of endpoints whose grace is over.
+    pub(super) fn expire_shards(&mut self, now: Moment) {
+        let over: Vec<ShardId> = self.shards.leaving.iter().filter(|(_, due)| **due <= now.mono).map(|(shard, _)| *shard).collect();
+        for shard in over {
+            self.shards.leaving.remove(&shard);
+            self.shards.roster.retain(|(of, _), _| *of != shard);
+            self.forget(shard, None);
+        }
+    }
+
+    /// Takes a binding as the roster shows it: a kind that is not served yet is about to be.
+    pub(super) fn take_binding(&mut self, shard: ShardId, raw: &Raw) {
+        let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
+        let bound = serde_json::from_str::<Binding>(&raw.body).is_ok_and(|binding| binding.status.phase == "Bound");
+        let before = self.shards.roster.insert((shard, workspace), bound);
+        if before.is_none() || before != Some(bound) {
+            let streams: Vec<_> = self.streams.of_shard(shard).collect();
+            for stream in streams {
+                self.effects.push(Effect::Order { stream, order: Order::Nudge });
+            }
+        }
+    }
+
+    /// A binding is gone, by the roster's word: the workspace is no tenant any more.
+    pub(super) fn drop_binding(&mut self, shard: ShardId, workspace: &LogicalCluster) {
+        if self.shards.roster.remove(&(shard, workspace.clone())).is_some() {
+            info!(%workspace, "a workspace unbound");
+            self.forget(shard, Some(workspace));
+        }
+    }
+
+    /// A complete roster: whoever is not in it has unbound.
+    pub(super) fn take_roster(&mut self, shard: ShardId, items: Vec<Raw>) {
+        let named: BTreeSet<LogicalCluster> = items.iter().filter_map(|raw| raw.workspace.clone()).collect();
+        let gone: Vec<LogicalCluster> = self
+            .shards
+            .roster
+            .keys()
+            .filter(|(of, workspace)| *of == shard && !named.contains(workspace))
+            .map(|(_, workspace)| workspace.clone())
+            .collect();
+        for workspace in gone {
+            self.drop_binding(shard, &workspace);
+        }
+        for raw in items {
+            self.take_binding(shard, &raw);
+        }
+    }
+}

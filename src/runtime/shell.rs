@@ -1,0 +1,236 @@
+//! The I/O around the heart: streams and calls as tasks, time from the clock, and an orderly end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use crate::api::condition::ConditionStatus;
+use crate::api::config::FieldError;
+use crate::api::meta::KindRef;
+use crate::api::names::ObjectName;
+use crate::api::reason::Reason;
+use crate::reconciler::{Actor, ReportedCondition, Verb};
+
+use super::RunError;
+use super::clock::Clock;
+use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
+use super::port::LivePort;
+use super::queue::{Outcome, Work};
+use super::raw::Raw;
+use super::rest::{self, Source};
+use super::served::{Ended, Job, Served};
+use super::status;
+use super::telemetry::Metrics;
+use super::transport::Transport;
+use super::watch::shell::{Order, follow};
+
+/// Events that wait for the heart at most: a stream that is faster waits, so that memory stays bounded.
+const EVENTS: usize = 1024;
+/// Events taken before what follows from them is worked out: one fold and one round of starts for all of them.
+const BATCH: usize = 256;
+/// How long calls under way may take to end after the order to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+/// Between two readings of sizes for metrics and readiness.
+const OVERVIEW: Duration = Duration::from_secs(1);
+
+/// What is shared by everything that does I/O.
+#[derive(Clone)]
+pub(super) struct Outside {
+    pub(super) transport: Arc<Transport>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) clock: Clock,
+    pub(super) provider_base: Arc<str>,
+}
+
+struct Shell {
+    core: Core,
+    outside: Outside,
+    actors: Vec<Arc<dyn Served>>,
+    events: mpsc::Sender<Event>,
+    orders: BTreeMap<StreamId, mpsc::Sender<Order>>,
+    streams: JoinSet<StreamId>,
+    calls: JoinSet<(Work, Ended)>,
+    running: BTreeMap<tokio::task::Id, Work>,
+    judgements: JoinSet<()>,
+}
+
+/// Runs until `stop`; then starts nothing new, lets calls under way end, and returns.
+pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Overview>, stop: CancellationToken) -> Result<(), RunError> {
+    let (events, mut inbox) = mpsc::channel(EVENTS);
+    let actors = setup.actors.clone();
+    let core = Core::new(setup, outside.clock.moment());
+    let mut shell = Shell {
+        core,
+        outside,
+        actors,
+        events,
+        orders: BTreeMap::new(),
+        streams: JoinSet::new(),
+        calls: JoinSet::new(),
+        running: BTreeMap::new(),
+        judgements: JoinSet::new(),
+    };
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut tick = tokio::time::interval(OVERVIEW);
+    shell.settle();
+    loop {
+        let wake = shell.wake();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(ended) = shell.calls.join_next_with_id() => {
+                let event = shell.ended(ended);
+                shell.core.handle(shell.outside.clock.moment(), event);
+            }
+            _ = inbox.recv_many(&mut batch, BATCH) => {
+                let now = shell.outside.clock.moment();
+                for event in batch.drain(..) {
+                    shell.core.handle(now, event);
+                }
+            }
+            Some(ended) = shell.streams.join_next() => shell.stream_ended(ended)?,
+            Some(_) = shell.judgements.join_next() => {}
+            () = tokio::time::sleep_until(wake) => {}
+            _ = tick.tick() => shell.report(&state),
+        }
+        shell.settle();
+    }
+    shell.drain().await;
+    Ok(())
+}
+
+impl Shell {
+    fn wake(&self) -> tokio::time::Instant {
+        let far = Duration::from_hours(1);
+        let now = self.outside.clock.now();
+        self.outside.clock.start() + self.core.wake_at().unwrap_or(now + far).min(now + far)
+    }
+
+    fn report(&self, state: &watch::Sender<Overview>) {
+        let overview = self.core.overview(self.outside.clock.moment());
+        self.outside.metrics.sizes(overview.queued, overview.in_flight, overview.objects, overview.workspaces);
+        state.send_if_modified(|shown| {
+            let changed = *shown != overview;
+            *shown = overview;
+            changed
+        });
+    }
+
+    fn settle(&mut self) {
+        let now = self.outside.clock.moment();
+        for effect in self.core.settle(now) {
+            match effect {
+                Effect::Open { stream, source } => self.open(stream, source),
+                Effect::Close { stream } => {
+                    // Without its sender the stream's task ends by itself.
+                    self.orders.remove(&stream);
+                }
+                Effect::Order { stream, order } => {
+                    // A full channel means that the stream has the same order before it already.
+                    let _ = self.orders.get(&stream).map(|orders| orders.try_send(order));
+                }
+                Effect::Run(run) => self.start(*run),
+                Effect::Judge { kind, raw, problems } => self.judge(kind, raw, &problems),
+            }
+        }
+    }
+
+    fn open(&mut self, id: StreamId, source: Source) {
+        let (orders, inbox) = mpsc::channel(4);
+        self.orders.insert(id, orders);
+        let (events, transport, clock) = (self.events.clone(), self.outside.transport.clone(), self.outside.clock.clone());
+        self.streams.spawn(async move {
+            let tell = move |news| {
+                let events = events.clone();
+                async move { events.send(Event::News { stream: id, news }).await.is_ok() }
+            };
+            follow(source, transport, clock, inbox, tell).await;
+            id
+        });
+    }
+
+    /// A stream ends because it was closed; any other end of its task is a defect, and a process that lives on without it would be blind.
+    fn stream_ended(&self, ended: Result<StreamId, tokio::task::JoinError>) -> Result<(), RunError> {
+        match ended {
+            Ok(stream) if !self.orders.contains_key(&stream) => Ok(()),
+            Ok(stream) => Err(RunError::TaskEnded(format!("stream {} ended unasked", stream.0))),
+            Err(error) => Err(RunError::TaskEnded(error.to_string())),
+        }
+    }
+
+    fn start(&mut self, run: Run) {
+        let Run { work, raw, endpoint, seen, config } = run;
+        let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
+        let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
+        let port = LivePort::new(transport, metrics, &endpoint, &work.key.workspace, provider_base);
+        let job = Job { key: work.key.clone(), raw, seen, config, port, path: None, moment: clock.moment() };
+        let at = work.clone();
+        let task = self.calls.spawn(async move {
+            let ended = actor.run(job).await;
+            (at, ended)
+        });
+        self.running.insert(task.id(), work);
+    }
+
+    fn ended(&mut self, ended: Result<(tokio::task::Id, (Work, Ended)), tokio::task::JoinError>) -> Event {
+        let jitter = self.outside.clock.jitter();
+        let (id, work, ended) = match ended {
+            Ok((id, (work, ended))) => (id, Some(work), ended),
+            Err(error) => {
+                error!(%error, "a call ended outside its guard");
+                let ended =
+                    Ended { outcome: Outcome::Backoff, recheck: None, starved: false, written: Vec::new(), failed: Some(Reason::ReconcileFailed) };
+                (error.id(), None, ended)
+            }
+        };
+        let known = self.running.remove(&id);
+        let work = work.or(known).unwrap_or_else(|| unreachable!("every call is remembered when it is started"));
+        if let Some(actor) = self.actors.get(usize::from(work.actor)) {
+            self.outside.metrics.reconcile(actor.actor().name, ended.failed.map(Reason::as_str));
+        }
+        Event::Ended { work, ended, jitter }
+    }
+
+    /// Writes into a configuration's status whether it is in force.
+    fn judge(&mut self, kind: KindRef, raw: Arc<Raw>, problems: &[FieldError]) {
+        let actor = Actor { name: "provider-config", finalizer: None, conditions: &["Accepted"] };
+        let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let verdict = if problems.is_empty() {
+            ReportedCondition::new("Accepted", ConditionStatus::True, Reason::Accepted, "in force")
+        } else {
+            ReportedCondition::new("Accepted", ConditionStatus::False, Reason::Invalid, format!("{text}; the last good one stays in force"))
+        };
+        let Ok(object) = serde_json::from_str::<Value>(&raw.body) else { return };
+        let fields = object.pointer("/metadata/generation").map_or(Value::Null, |generation| serde_json::json!({"observedGeneration": generation}));
+        let Some(body) = status::body(kind, &object, &actor, &[verdict], &fields, &self.outside.clock.moment().stamp()) else { return };
+        let name = ObjectName::cluster_scoped(raw.name.name.clone());
+        let ask = rest::ask(&self.outside.provider_base, kind, &name, &Verb::ApplyStatus { manager: actor.name, body });
+        let transport = self.outside.transport.clone();
+        self.judgements.spawn(async move {
+            match transport.send(&ask, Duration::from_secs(30)).await {
+                Ok(reply) if reply.status.is_success() => {}
+                // A conflict means that the object changed, and its next state is judged anew.
+                Ok(reply) if reply.status == http::StatusCode::CONFLICT => {}
+                Ok(reply) => warn!(%name, code = reply.status.as_u16(), message = rest::message(&reply.body), "cannot write the status of the configuration"),
+                Err(problem) => warn!(%name, %problem, "cannot write the status of the configuration"),
+            }
+        });
+    }
+
+    async fn drain(mut self) {
+        let under_way = self.calls.len();
+        info!(under_way, "stopping: nothing new begins");
+        self.orders.clear();
+        let all = async { while self.calls.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, all).await.is_err() {
+            warn!("calls under way did not end in time and are dropped");
+        }
+        self.streams.abort_all();
+    }
+}
