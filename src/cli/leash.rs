@@ -28,7 +28,7 @@ child=$!
 } >/dev/null 2>&1 &
 reader=$!
 exec 3<&-
-wait "$child"; code=$?
+wait "$child" 2>/dev/null; code=$?
 kill "$reader" 2>/dev/null
 if [ -n "$remove" ]; then rm -rf -- "$remove"; fi
 exit "$code"

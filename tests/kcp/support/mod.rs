@@ -37,7 +37,7 @@ impl Kcp {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         let name = format!("{purpose}-{}", MADE.fetch_add(1, Ordering::Relaxed));
         let logical_cluster = self.admin.create_workspace("root", &name).await.expect("a workspace below root");
-        let client = self.admin.in_workspace(logical_cluster.as_str()).unwrap();
+        let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
         Workspace { logical_cluster, client }
     }
 }
@@ -45,7 +45,7 @@ impl Kcp {
 /// The shared kcp. The first caller starts it, and builds it if need be; without kcp and Go the test fails and says what is missing.
 pub(crate) async fn kcp() -> Kcp {
     static KCP: OnceLock<Result<Kcp, String>> = OnceLock::new();
-    let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.unwrap();
+    let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.expect("starting kcp does not panic");
     started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"))
 }
 
