@@ -116,7 +116,7 @@ async fn compile(server: &Server, output: &Path) -> Result<(), BuildError> {
     for (name, content) in [("go.mod", server.go_mod), ("go.sum", server.go_sum)] {
         attempt(|| format!("write {name} for {}", server.name), std::fs::write(module.path().join(name), content))?;
     }
-    let go = usable_go(server, module.path()).await?;
+    let go = usable_go(server, module.path(), &["go", INSTALLED_GO]).await?;
     say(&format!("building {} ({}): known to take about {}, once", server.name, server.package, server.known_build_time));
     let mut report = Report::new(format!("still building {}", server.name));
     let mut command = Command::new(&go);
@@ -138,29 +138,27 @@ async fn compile(server: &Server, output: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// The Go command that can build `server`, asked inside its module, where Go itself may switch to a newer toolchain.
-async fn usable_go(server: &Server, module: &Path) -> Result<PathBuf, BuildError> {
+/// The first of `candidates` that is there, if it can build `server`; asked inside its module, where Go may switch to a newer toolchain.
+async fn usable_go(server: &Server, module: &Path, candidates: &[&str]) -> Result<PathBuf, BuildError> {
     let needed = needed_go(server.go_mod);
-    let refuse =
-        |problem: String| BuildError::NoGo { name: server.name, problem, needed: needed.to_owned(), variable: server.override_variable };
-    for go in ["go", INSTALLED_GO] {
+    let Server { name, override_variable: variable, .. } = *server;
+    let refuse = |problem| Err(BuildError::NoGo { name, problem, needed: needed.to_owned(), variable });
+    for go in candidates {
         let asked = Command::new(go).args(["env", "GOVERSION"]).current_dir(module).env("GOWORK", "off").output().await;
-        match asked {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(BuildError::Io { attempt: format!("run {go} env GOVERSION"), source }),
-            Ok(Output { status, stdout, stderr }) => {
-                let found = String::from_utf8_lossy(&stdout).trim().to_owned();
-                if !status.success() {
-                    return Err(refuse(format!("{go} refuses it ({})", last_lines(&stderr))));
-                }
-                if go_version(&found) < go_version(needed) {
-                    return Err(refuse(format!("{go} is {found}")));
-                }
-                return Ok(PathBuf::from(go));
-            }
+        let Output { status, stdout, stderr } = match asked {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => attempt(|| format!("run {go} env GOVERSION"), other)?,
+        };
+        let found = String::from_utf8_lossy(&stdout).trim().to_owned();
+        if !status.success() {
+            return refuse(format!("{go} refuses it ({})", last_lines(&stderr)));
         }
+        if go_version(&found) < go_version(needed) {
+            return refuse(format!("{go} is {found}"));
+        }
+        return Ok(PathBuf::from(go));
     }
-    Err(refuse("Go is missing".into()))
+    refuse("Go is missing".to_owned())
 }
 
 /// The version in the `go` line of a `go.mod`, such as `1.24.0`.

@@ -23,12 +23,37 @@ fn the_needed_version_is_the_one_of_the_pins() {
     assert_eq!(needed_go(KCP.go_mod), "1.24.0");
 }
 
-#[test]
-fn a_missing_go_is_explained() {
-    let error = BuildError::NoGo { name: "kcp", problem: "Go is missing".into(), needed: "1.24.0".into(), variable: "KCP_BINARY" };
-    let text = error.to_string();
+/// A `go` that only answers what version it is, or fails.
+fn go_command(folder: &Path, name: &str, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_missing_go_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = usable_go(&KCP, folder.path(), &["/nowhere/go"]).await.unwrap_err().to_string();
     for part in ["Go is missing", "Go 1.24.0 or newer", "PATH", INSTALLED_GO, "KCP_BINARY", "`make test-fast` needs only Rust"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_go_that_is_there_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = go_command(folder.path(), "old", "echo go1.23.4");
+    let new = go_command(folder.path(), "new", "echo go1.24.0");
+    let locked = go_command(folder.path(), "locked", "echo 'go.mod requires go >= 1.24.0' >&2; exit 1");
+    assert_eq!(usable_go(&KCP, folder.path(), &["/nowhere/go", &new]).await.unwrap(), Path::new(&new));
+    for (why, go, expected) in [
+        ("an old one is named with its version", &old, "old is go1.23.4"),
+        ("one that may not switch says so itself", &locked, "go.mod requires go >= 1.24.0"),
+    ] {
+        let text = usable_go(&KCP, folder.path(), &[go, &new]).await.unwrap_err().to_string();
+        assert!(text.contains(expected), "{why}: {text}");
     }
 }
 
