@@ -2,5 +2,6 @@
 
 pub mod api;
 pub mod cli;
+pub mod kcm;
 pub mod reconciler;
 pub mod runtime;

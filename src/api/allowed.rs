@@ -34,7 +34,8 @@ impl Rule {
     pub fn matches_path(&self, path: &str) -> bool {
         let Self::Path(segments) = self else { return false };
         let mut given = path.split(':');
-        segments.iter().all(|want| given.next().is_some_and(|have| want.as_deref().is_none_or(|want| want == have))) && given.next().is_none()
+        segments.iter().all(|want| given.next().is_some_and(|have| want.as_deref().is_none_or(|want| want == have)))
+            && given.next().is_none()
     }
 }
 

@@ -234,7 +234,11 @@ impl std::str::FromStr for Span {
         if text.len() > 32 {
             return Err(format!("{shown}… is too long for a duration (32 characters at most)"));
         }
-        let value = if text == "0" { jiff::SignedDuration::ZERO } else { text.parse().map_err(|_| format!("{shown:?} is not a duration such as 5m or 1h30m"))? };
+        let value = if text == "0" {
+            jiff::SignedDuration::ZERO
+        } else {
+            text.parse().map_err(|_| format!("{shown:?} is not a duration such as 5m or 1h30m"))?
+        };
         let value = Duration::try_from(value).map_err(|_| format!("{shown:?} is negative"))?;
         Ok(Self { text: text.to_owned(), value })
     }
@@ -360,7 +364,8 @@ impl ProviderConfig {
         let mut problems = runtime.problems();
         if let Some(scheduling) = scheduling {
             if scheduling.unschedulable_requeue.as_ref().is_some_and(|span| span.get().is_zero()) {
-                problems.push(FieldError::new("spec.scheduling.unschedulableRequeue", "0 would decide without a pause; leave it out for 5m"));
+                problems
+                    .push(FieldError::new("spec.scheduling.unschedulableRequeue", "0 would decide without a pause; leave it out for 5m"));
             }
             if scheduling.catalog_max_staleness.as_ref().is_some_and(|span| span.get().is_zero()) {
                 problems.push(FieldError::new("spec.scheduling.catalogMaxStaleness", "0 would trust no catalog; leave it out for 5m"));

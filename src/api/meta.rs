@@ -170,13 +170,8 @@ pub struct OwnerReference {
 macro_rules! kind {
     ($type:ty, $group:expr, $version:literal, $kind:literal, $plural:literal, namespaced: $namespaced:literal) => {
         impl $crate::api::meta::Kind for $type {
-            const REF: $crate::api::meta::KindRef = $crate::api::meta::KindRef {
-                group: $group,
-                version: $version,
-                kind: $kind,
-                plural: $plural,
-                namespaced: $namespaced,
-            };
+            const REF: $crate::api::meta::KindRef =
+                $crate::api::meta::KindRef { group: $group, version: $version, kind: $kind, plural: $plural, namespaced: $namespaced };
 
             fn meta(&self) -> &$crate::api::meta::Meta {
                 &self.metadata
