@@ -9,8 +9,15 @@ pub mod explain;
 mod judge;
 mod message;
 mod nearest;
+pub mod plan;
 pub mod project;
+mod readiness;
+pub mod ready;
 mod refusal;
 mod requests;
 pub mod schedule;
+mod scheduler;
 pub mod topics;
+
+pub use readiness::{Readiness, RolledUp};
+pub use scheduler::{KcmError, Scheduler};

@@ -1,0 +1,206 @@
+//! The scheduler: from a tenant's cluster to its projection. Gathers, plans, applies, reports; the plan is made in [`super::plan`].
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
+use crate::api::config::ProviderConfig;
+use crate::api::meta::{Kind, KindRef};
+use crate::api::names::ObjectName;
+use crate::api::projection::Projection;
+use crate::api::provider::Provider;
+use crate::api::reason::Reason;
+use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
+use crate::reconciler::{
+    Actor, CallError, Child, Context, Deletion, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal, Report,
+    ReportedCondition, Topic, Unavailable, View,
+};
+
+use super::catalog::{Catalog, Change};
+use super::plan::{Act, Gathered, PROJECTED, Plan, SCHEDULED, entitled, is_settled, plan};
+use super::project::{Ownership, ownership};
+use super::topics;
+
+/// Why a reconcile of KCM failed, for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum KcmError {
+    /// A request did not succeed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The projection cannot be read.
+    #[error("the projection cannot be read: {0}")]
+    Projection(#[from] Unavailable),
+}
+
+impl crate::reconciler::ReconcileError for KcmError {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Call(error) => crate::reconciler::ReconcileError::reason(error),
+            Self::Projection(error) => crate::reconciler::ReconcileError::reason(error),
+        }
+    }
+}
+
+/// Owns `Scheduled` and `Projected`, the pin, the finalizer and the projection.
+pub struct Scheduler {
+    catalog: Platform<Catalog>,
+    providers: Names<Provider>,
+    projection: Child<Projection>,
+    requeue: Option<Duration>,
+}
+
+impl Scheduler {
+    /// A scheduler that requeues as its configuration says.
+    pub fn new(inputs: &mut Inputs<KubernetesCluster>) -> Self {
+        inputs.config::<ProviderConfig>(needy, |before, after| if before.spec == after.spec { Vec::new() } else { vec![Topic::new(NEEDY)] });
+        Self {
+            catalog: inputs.platform(|cluster| seam(topics::concerns_of(cluster)), |before, after| seam(topics::raised(before, after))),
+            providers: inputs.names(
+                |cluster| seam(topics::name_concerns_of(cluster)),
+                |NameChange { name, present }| seam(topics::name_raised(name, *present)),
+            ),
+            projection: inputs.child(),
+            requeue: None,
+        }
+    }
+
+    /// Requeues unschedulable clusters after this time, whatever the configuration says.
+    #[must_use]
+    pub fn with_requeue(self, requeue: Option<Duration>) -> Self {
+        Self { requeue, ..self }
+    }
+
+    fn recheck(&self, reason: Reason, config: &ProviderConfig) -> Recheck {
+        match reason {
+            Reason::CatalogUnavailable => Recheck::Backoff,
+            _ => Recheck::After(self.requeue.unwrap_or_else(|| config.unschedulable_requeue())),
+        }
+    }
+
+    async fn place(
+        &self,
+        ctx: &Context<ProviderConfig>,
+        cluster: &KubernetesCluster,
+        provider: &str,
+        act: &Act,
+    ) -> Result<ReportedCondition, KcmError> {
+        let pin = if cluster.provider().is_none() { json!({"spec": {"providerRef": {"name": provider}}}) } else { json!({}) };
+        if *act == Act::Foreign {
+            let message = "an object of this name exists that KCM did not make; it is left alone: delete it, or rename the cluster";
+            return Ok(ReportedCondition::new(PROJECTED, false, Reason::ForeignProjection, message));
+        }
+        let held = ctx.hold(cluster, pin).await?;
+        match act {
+            Act::Create(wanted) => match self.projection.create(ctx, &held, wanted).await {
+                Err(error) if matches!(error.failure(), Failure::NotAllowed(_)) => {
+                    let message = "nothing new can be created here: the workspace's binding is being deleted";
+                    return Ok(ReportedCondition::new(PROJECTED, false, Reason::Pending, message));
+                }
+                created => created.map(drop)?,
+            },
+            Act::Update(wanted) => self.projection.update(ctx, wanted).await.map(drop)?,
+            Act::Nothing | Act::Foreign => {}
+        }
+        Ok(ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"))
+    }
+}
+
+const NEEDY: &str = "needy";
+
+fn seam(topics: impl IntoIterator<Item = topics::Topic>) -> Vec<Topic> {
+    topics.into_iter().map(|topic| Topic::new(topic.as_str())).collect()
+}
+
+fn needy(cluster: &KubernetesCluster) -> Vec<Topic> {
+    if is_settled(cluster) { Vec::new() } else { vec![Topic::new(NEEDY)] }
+}
+
+impl View for Catalog {
+    fn kinds() -> Vec<KindRef> {
+        vec![KubernetesClusterOffering::REF, VirtualMachineType::REF]
+    }
+
+    fn fold(before: Option<&Self>, all: &Objects<'_>, changed: &[(KindRef, ObjectName)]) -> Self {
+        let mut offerings = Vec::new();
+        let mut types = Vec::new();
+        for (kind, name) in changed {
+            if *kind == KubernetesClusterOffering::REF {
+                offerings.push((&*name.name, all.get::<KubernetesClusterOffering>(name)));
+            } else {
+                types.push((&*name.name, all.get::<VirtualMachineType>(name)));
+            }
+        }
+        let offerings = offerings.iter().map(|(name, found)| Change::Offering(name, found.as_ref().map(|offering| &offering.spec)));
+        let types = types.iter().map(|(name, found)| Change::Type(name, found.as_ref().map(|type_| &type_.spec)));
+        before.cloned().unwrap_or_default().apply(types.chain(offerings))
+    }
+}
+
+#[async_trait]
+impl Reconciler for Scheduler {
+    type Object = KubernetesCluster;
+    type Config = ProviderConfig;
+    type Status = ();
+    type Error = KcmError;
+
+    fn actor(&self) -> Actor {
+        Actor { name: "cluster-scheduler", finalizer: Some(PROJECTION_FINALIZER), conditions: &[SCHEDULED, PROJECTED] }
+    }
+
+    async fn create_or_update(&self, ctx: &Context<ProviderConfig>, cluster: &KubernetesCluster) -> Result<Report, KcmError> {
+        let catalog = self.catalog.get(ctx, ctx.config.catalog_max_staleness());
+        let providers = self.providers.get(ctx);
+        let projection = self.projection.get(ctx)?;
+        let plan = plan(&Gathered {
+            cluster,
+            catalog: catalog.as_deref().map_err(ToString::to_string),
+            providers: providers.as_deref().map_err(ToString::to_string),
+            projection: projection.as_ref(),
+            entitled: entitled(&ctx.workspace, ctx.config.spec.runtime.allowed_workspaces()),
+        });
+        match plan {
+            Plan::Keep => Ok(Report::unchanged().recheck(Recheck::Backoff)),
+            Plan::RemoveOrphan(orphan) => {
+                let _ = self.projection.delete(ctx, &orphan).await?;
+                let message = "the projection of an earlier cluster of this name is being deleted";
+                let scheduled = ReportedCondition::new(SCHEDULED, false, Reason::Pending, message);
+                Ok(Report::new(()).with(scheduled).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
+            }
+            Plan::Refuse { reason, message, in_sync } => {
+                let projected = if in_sync {
+                    ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec")
+                } else {
+                    ReportedCondition::new(PROJECTED, false, Reason::NotScheduled, "see Scheduled")
+                };
+                let recheck = self.recheck(reason, &ctx.config);
+                Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, false, reason, message)).with(projected).recheck(recheck))
+            }
+            Plan::Place { provider, message, act } => {
+                let projected = self.place(ctx, cluster, &provider, &act).await?;
+                Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, true, Reason::Scheduled, message)).with(projected))
+            }
+        }
+    }
+
+    async fn delete(&self, ctx: &Context<ProviderConfig>, cluster: &KubernetesCluster) -> Result<Deletion, KcmError> {
+        if !cluster.metadata.finalizers.iter().any(|finalizer| finalizer == PROJECTION_FINALIZER) {
+            return Ok(Deletion::Done);
+        }
+        // What the cache does not show may still be there: only the server's own word releases the finalizer.
+        let projection = match self.projection.get(ctx)? {
+            Some(projection) => Some(projection),
+            None => self.projection.look(ctx, &cluster.object_name()).await?,
+        };
+        let Some(projection) = projection.filter(|projection| ownership(projection, cluster) == Ownership::Ours) else {
+            return Ok(Deletion::Done);
+        };
+        if !projection.metadata.is_deleting() && self.projection.delete(ctx, &projection).await? == Removal::Gone {
+            return Ok(Deletion::Done);
+        }
+        let blockers = projection.metadata.finalizers.join(", ");
+        let message = format!("the provider is still taking the cluster down; the projection waits for: {blockers}");
+        Ok(Deletion::Pending(Report::new(()).with(ReportedCondition::new(PROJECTED, false, Reason::Deleting, message))))
+    }
+}
