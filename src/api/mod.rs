@@ -4,6 +4,7 @@ pub mod allowed;
 pub mod catalog;
 pub mod condition;
 pub mod config;
+pub mod manifest;
 pub mod meta;
 pub mod names;
 pub mod projection;
