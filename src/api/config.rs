@@ -40,6 +40,20 @@ kind!(ProviderConfig, GROUP, "v1alpha1", "ProviderConfig", "providerconfigs", na
 #[serde(rename_all = "camelCase", default)]
 #[schemars(inline)]
 pub struct ProviderConfigSpec {
+    /// What every provider's configuration has.
+    #[serde(flatten)]
+    pub runtime: RuntimeSettings,
+    /// How clusters are scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SchedulingSettings")]
+    pub scheduling: Option<SchedulingSettings>,
+}
+
+/// The runtime's settings: plain fields of the spec of every provider's configuration kind (`#[serde(flatten)]`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(inline)]
+pub struct RuntimeSettings {
     /// What a provider may install.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -52,14 +66,47 @@ pub struct ProviderConfigSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WorkloadSettings")]
     pub workload: Option<WorkloadSettings>,
-    /// How clusters are scheduled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "SchedulingSettings")]
-    pub scheduling: Option<SchedulingSettings>,
     /// How often a converged object is compared with the cache: a duration such as 10m, or Off. Default 10m.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Interval")]
     pub poll_interval: Option<Interval>,
+}
+
+impl RuntimeSettings {
+    /// How often a converged object is compared with the cache; `None` for never.
+    pub fn poll_interval(&self) -> Option<Duration> {
+        self.poll_interval.as_ref().map_or(Some(DEFAULT_POLL_INTERVAL), Interval::get)
+    }
+
+    /// The rules for who is served; empty for everybody.
+    pub fn allowed_workspaces(&self) -> &[String] {
+        self.kcp.as_ref().map_or(&[], |kcp| &kcp.allowed_workspaces)
+    }
+
+    /// Everything that is wrong with these fields, in their order.
+    pub fn problems(&self) -> Vec<FieldError> {
+        let Self { versions, kcp, workload, poll_interval } = self;
+        let mut problems = Vec::new();
+        for (at, version) in versions.iter().enumerate() {
+            if versions[..at].iter().any(|other| other.name == version.name) {
+                problems.push(FieldError::new(format!("spec.versions[{at}].name"), format!("{:?} is listed twice", version.name)));
+            }
+        }
+        if let Some(kcp) = kcp {
+            for (at, rule) in kcp.allowed_workspaces.iter().enumerate() {
+                if let Err(problem) = super::allowed::Rule::parse(rule) {
+                    problems.push(FieldError::new(format!("spec.kcp.allowedWorkspaces[{at}]"), problem));
+                }
+            }
+        }
+        if kcp.is_some() && workload.as_ref().is_some_and(|w| w.pattern == WorkloadPattern::Classic) {
+            problems.push(FieldError::new("spec.workload.pattern", "Classic cannot work in kcp: a workspace runs no workers"));
+        }
+        if poll_interval.as_ref().and_then(Interval::get).is_some_and(|span| span.is_zero()) {
+            problems.push(FieldError::new("spec.pollInterval", "0 would never rest; use Off, or leave it out for 10m"));
+        }
+        problems
+    }
 }
 
 /// A version and where its chart is.
@@ -307,30 +354,10 @@ impl ProviderConfig {
         self.spec.scheduling.as_ref().and_then(|s| s.catalog_max_staleness.as_ref()).map_or(DEFAULT_CATALOG_MAX_STALENESS, Span::get)
     }
 
-    /// The rules for who is served; empty for everybody.
-    pub fn allowed_workspaces(&self) -> &[String] {
-        self.spec.kcp.as_ref().map_or(&[], |kcp| &kcp.allowed_workspaces)
-    }
-
     /// Everything that is wrong with the spec, in the order of its fields.
     pub fn problems(&self) -> Vec<FieldError> {
-        let ProviderConfigSpec { versions, kcp, workload, scheduling, poll_interval } = &self.spec;
-        let mut problems = Vec::new();
-        for (at, version) in versions.iter().enumerate() {
-            if versions[..at].iter().any(|other| other.name == version.name) {
-                problems.push(FieldError::new(format!("spec.versions[{at}].name"), format!("{:?} is listed twice", version.name)));
-            }
-        }
-        if let Some(kcp) = kcp {
-            for (at, rule) in kcp.allowed_workspaces.iter().enumerate() {
-                if let Err(problem) = super::allowed::Rule::parse(rule) {
-                    problems.push(FieldError::new(format!("spec.kcp.allowedWorkspaces[{at}]"), problem));
-                }
-            }
-        }
-        if kcp.is_some() && workload.as_ref().is_some_and(|w| w.pattern == WorkloadPattern::Classic) {
-            problems.push(FieldError::new("spec.workload.pattern", "Classic cannot work in kcp: a workspace runs no workers"));
-        }
+        let ProviderConfigSpec { runtime, scheduling } = &self.spec;
+        let mut problems = runtime.problems();
         if let Some(scheduling) = scheduling {
             if scheduling.unschedulable_requeue.as_ref().is_some_and(|span| span.get().is_zero()) {
                 problems.push(FieldError::new("spec.scheduling.unschedulableRequeue", "0 would decide without a pause; leave it out for 5m"));
@@ -338,9 +365,6 @@ impl ProviderConfig {
             if scheduling.catalog_max_staleness.as_ref().is_some_and(|span| span.get().is_zero()) {
                 problems.push(FieldError::new("spec.scheduling.catalogMaxStaleness", "0 would trust no catalog; leave it out for 5m"));
             }
-        }
-        if poll_interval.as_ref().and_then(Interval::get).is_some_and(|span| span.is_zero()) {
-            problems.push(FieldError::new("spec.pollInterval", "0 would never rest; use Off, or leave it out for 10m"));
         }
         problems
     }

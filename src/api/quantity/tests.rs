@@ -1,5 +1,7 @@
 //! What a quantity accepts, refuses and gives back, as tables.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::HashSet;
 
 use schemars::SchemaGenerator;

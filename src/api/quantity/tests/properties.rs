@@ -70,7 +70,7 @@ fn compare(one: &str, other: &str) -> Ordering {
 }
 
 fn suffix() -> impl Strategy<Value = (usize, i32, String)> {
-    let units = [
+    const UNITS: [(&str, usize, i32); 16] = [
         ("", 0, 0),
         ("n", 0, -9),
         ("u", 0, -6),
@@ -89,7 +89,7 @@ fn suffix() -> impl Strategy<Value = (usize, i32, String)> {
         ("Ei", 60, 0),
     ];
     prop_oneof![
-        2 => prop::sample::select(&units).prop_map(|(text, binary, decimal)| (binary, decimal, text.to_owned())),
+        2 => prop::sample::select(&UNITS).prop_map(|(text, binary, decimal)| (binary, decimal, text.to_owned())),
         1 => (-20_i32..=20, prop::sample::select(&["e", "E"]), 0_usize..3).prop_map(|(exponent, letter, zeros)| {
             let sign = if exponent < 0 { "-" } else { ["", "+"][zeros % 2] };
             (0, exponent, format!("{letter}{sign}{}{}", "0".repeat(zeros), exponent.unsigned_abs()))

@@ -1,0 +1,218 @@
+//! What a reconciler is handed beside its object: who the tenant is, the configuration, the clients, and the snapshot of its inputs.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::api::meta::{KindRef, ServiceObject};
+use crate::api::names::LogicalCluster;
+
+use super::clients::{Held, PlatformClient, WorkloadClient, WorkspaceClient, decode, describe};
+use super::port::{Answer, Call, CallError, Port, Target, Verb};
+use super::{Actor, Failure};
+
+/// Everything resolved for one call; made anew for each, valid while it lasts.
+pub struct Context<C> {
+    /// Where the object lives.
+    pub workspace: Workspace,
+    /// A stable identifier of the tenant, to derive names of things outside the workspace from.
+    pub identity: TenantIdentity,
+    /// Which way in the object came.
+    pub mode: Mode,
+    /// The configuration in force when the call began.
+    pub config: Arc<C>,
+    /// The clients.
+    pub clusters: ClusterContext,
+    pub(crate) inside: Inside,
+}
+
+/// The runtime's own part of a context.
+pub(crate) struct Inside {
+    pub(crate) port: Arc<dyn Port>,
+    pub(crate) actor: Actor,
+    pub(crate) seen: Seen,
+    pub(crate) snapshot: Mutex<Snapshot>,
+}
+
+/// A tenant's workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its logical cluster, the only key.
+    pub logical_cluster: LogicalCluster,
+    /// Its path, for people; kcp may not tell it.
+    pub path: Option<String>,
+}
+
+impl std::fmt::Display for Workspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{path} ({})", self.logical_cluster),
+            None => self.logical_cluster.fmt(f),
+        }
+    }
+}
+
+/// A stable identifier of a tenant: the logical cluster's name, or the key of its control plane.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantIdentity(Arc<str>);
+
+impl TenantIdentity {
+    pub(crate) fn of(logical_cluster: &LogicalCluster) -> Self {
+        Self(logical_cluster.as_str().into())
+    }
+
+    /// The identifier as text: a DNS label.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Which way in an object came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// Through the virtual workspace of an `APIExport`.
+    Kcp,
+}
+
+/// The clients of one call. Three types that the compiler tells apart.
+#[derive(Clone)]
+pub struct ClusterContext {
+    /// The tenant's workspace.
+    pub control_plane: WorkspaceClient,
+    /// The workload cluster, where the provider asked for one.
+    pub workload: Option<WorkloadClient>,
+    /// The provider workspace.
+    pub platform: PlatformClient,
+}
+
+/// The object as the server has it, raw: what a whole-object write starts from, so that no unknown field is lost.
+pub(crate) struct Snapshot {
+    pub(crate) raw: Value,
+}
+
+/// Why an input cannot be read, and whether it still counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) what: String,
+    /// RFC 3339.
+    pub(crate) since: String,
+    pub(crate) lasted: Duration,
+    /// Nothing can be read at all; otherwise the last good state may count for a while.
+    pub(crate) hard: bool,
+}
+
+/// One input as it was when the call began.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight<T> {
+    pub(crate) value: T,
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// A folded view, whatever its type.
+pub(crate) type AnyView = Arc<dyn Any + Send + Sync>;
+
+/// All declared inputs as they were when the call began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) children: BTreeMap<KindRef, Sight<Option<Arc<str>>>>,
+    pub(crate) names: BTreeMap<KindRef, Sight<Arc<BTreeSet<String>>>>,
+    pub(crate) views: BTreeMap<TypeId, Sight<Option<AnyView>>>,
+}
+
+impl<C> Context<C> {
+    /// Adds the actor's finalizer and a JSON merge patch to the object in one write, under uid and resourceVersion; sends nothing where the
+    /// object has both already.
+    ///
+    /// Creating a child takes what this returns, so that no child can exist whose owner does not wait for it.
+    ///
+    /// # Errors
+    /// A conflict when the object changed since it was read; the next look decides anew.
+    pub async fn hold<O: ServiceObject>(&self, object: &O, patch: Value) -> Result<Held<O>, CallError> {
+        let name = object.object_name();
+        let attempted = || format!("hold {}", describe(O::REF, &self.workspace.to_string(), &name));
+        let wanted = {
+            let snapshot = self.inside.snapshot.lock();
+            let mut wanted = snapshot.raw.clone();
+            merge(&mut wanted, &patch);
+            if let Some(finalizer) = self.inside.actor.finalizer {
+                add_finalizer(&mut wanted, finalizer);
+            }
+            (wanted != snapshot.raw).then_some(wanted)
+        };
+        let Some(wanted) = wanted else { return Ok(Held(object.clone())) };
+        let call = Call { target: Target::Workspace, kind: O::REF, name: name.clone(), verb: Verb::Replace(wanted) };
+        match self.inside.port.call(call).await? {
+            Answer::Object(raw) => {
+                let held = decode(&raw).map_err(|problem| CallError::new(attempted(), Failure::Undecodable(problem)))?;
+                self.inside.snapshot.lock().raw = raw;
+                Ok(Held(held))
+            }
+            Answer::Gone => Err(CallError::new(attempted(), Failure::NotFound)),
+        }
+    }
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|have| have == finalizer)
+    {
+        list.push(finalizer.into());
+    }
+}
+
+/// JSON merge patch (RFC 7396).
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(fields) = target else { return };
+    for (key, change) in changes {
+        if change.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_follows_the_examples_of_rfc_7396() {
+        for (target, patch, wanted) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            let mut got = target.clone();
+            merge(&mut got, &patch);
+            assert_eq!(got, wanted, "{target} with {patch}");
+        }
+    }
+
+    #[test]
+    fn a_finalizer_is_added_once() {
+        let mut object = json!({"metadata": {"name": "demo"}});
+        add_finalizer(&mut object, "a/b");
+        add_finalizer(&mut object, "a/b");
+        assert_eq!(object["metadata"]["finalizers"], json!(["a/b"]));
+    }
+}

@@ -1,0 +1,102 @@
+//! THE SEAM: everything a provider team writes for one Service API kind.
+//!
+//! A provider brings a [`Reconciler`]; the runtime watches, queues, calls it, writes its status, keeps its finalizer and retries. Objects come
+//! in by shared reference, answers go out by value. What a reconciler reads beside its object it declares when it is built, in [`Inputs`].
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use kcp_provider_runtime::api::projection::Projection;
+//! use kcp_provider_runtime::api::reason::Reason;
+//! use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Reconciler, Report, ReportedCondition};
+//!
+//! /// Says of every projection that it is ready.
+//! struct Optimist;
+//!
+//! #[async_trait]
+//! impl Reconciler for Optimist {
+//!     type Object = Projection;
+//!     type Config = ();
+//!     type Status = ();
+//!     type Error = CallError;
+//!
+//!     fn actor(&self) -> Actor {
+//!         Actor { name: "optimist", finalizer: None, conditions: &["Ready"] }
+//!     }
+//!
+//!     async fn create_or_update(&self, _: &Context<()>, _: &Projection) -> Result<Report, CallError> {
+//!         Ok(Report::new(()).with(ReportedCondition::new("Ready", true, Reason::Ready, "as good as done")))
+//!     }
+//!
+//!     async fn delete(&self, _: &Context<()>, _: &Projection) -> Result<Deletion, CallError> {
+//!         Ok(Deletion::Done)
+//!     }
+//! }
+//! ```
+
+mod clients;
+mod config;
+mod context;
+mod inputs;
+mod port;
+mod report;
+
+use async_trait::async_trait;
+
+use crate::api::meta::ServiceObject;
+use crate::api::reason::Reason;
+
+pub use clients::{Held, PlatformClient, Removal, WorkloadClient, WorkspaceClient};
+pub use config::{ProviderConfig, no_settings};
+pub use context::{ClusterContext, Context, Mode, TenantIdentity, Workspace};
+pub use inputs::{Child, Inputs, NameChange, Names, Objects, Platform, Topic, Unavailable, View};
+pub use port::{CallError, Failure};
+pub use report::{Deletion, Recheck, Report, ReportedCondition, StatusFields};
+
+pub(crate) use clients::{decode_text, describe};
+pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble};
+pub(crate) use inputs::{Declared, Fold, Raised};
+pub(crate) use port::{Answer, Call, Port, Target, Verb};
+pub(crate) use report::Says;
+
+/// Everything a provider team writes for one Service API kind.
+///
+/// # Contract
+/// Both methods are idempotent, may be cancelled at any `.await` (a deadline, a shutdown), and never run twice at once for one object and one
+/// reconciler. What they read through [`Context`] and the declared inputs is one consistent snapshot taken when the call began.
+#[async_trait]
+pub trait Reconciler: Send + Sync + 'static {
+    /// What tenants write.
+    type Object: ServiceObject;
+    /// What platform operators write; `()` for a provider without configuration.
+    type Config: ProviderConfig;
+    /// The status fields this reconciler alone owns; `()` for conditions only.
+    type Status: StatusFields;
+    /// For the operator; what a tenant should read is a [`Report`].
+    type Error: ReconcileError;
+
+    /// Who this is; asked once, when it is served.
+    fn actor(&self) -> Actor;
+
+    /// Makes the world as the object says, and reports how far it is.
+    async fn create_or_update(&self, ctx: &Context<Self::Config>, object: &Self::Object) -> Result<Report<Self::Status>, Self::Error>;
+
+    /// Called whenever `deletionTimestamp` is set, finalizer or not; [`Deletion::Done`] without a finalizer is a no-op.
+    async fn delete(&self, ctx: &Context<Self::Config>, object: &Self::Object) -> Result<Deletion<Self::Status>, Self::Error>;
+}
+
+/// Who a reconciler is towards the server, the logs and the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// Field manager, metric label and log field; a DNS label.
+    pub name: &'static str,
+    /// The finalizer that [`Context::hold`] adds and [`Deletion::Done`] drops.
+    pub finalizer: Option<&'static str>,
+    /// The condition types it owns, the first of which also carries what the runtime has to say when it does not call the reconciler.
+    pub conditions: &'static [&'static str],
+}
+
+/// An error of a reconciler: it is logged and counted by its reason, and the object is tried again with backoff.
+pub trait ReconcileError: std::error::Error + Send + Sync + 'static {
+    /// One word of a closed list, used as the metric label.
+    fn reason(&self) -> Reason;
+}

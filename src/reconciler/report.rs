@@ -1,0 +1,113 @@
+//! What a reconciler answers: conditions and status fields, and when to look again.
+//!
+//! Pure: values that the runtime turns into one status write, or into none where nothing changed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::api::condition::ConditionStatus;
+use crate::api::reason::Reason;
+
+/// The status fields that one reconciler alone owns: anything that serialises to a JSON object; `()` stands for none.
+pub trait StatusFields: Serialize + Send + Sync + 'static {}
+
+impl<S: Serialize + Send + Sync + 'static> StatusFields for S {}
+
+/// One condition as a reconciler reports it; the runtime adds generation and transition time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedCondition {
+    /// One of the actor's own condition types.
+    pub type_: &'static str,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Why, in one word.
+    pub reason: Reason,
+    /// Why, for people. The runtime cuts it at 1 KiB.
+    pub message: String,
+}
+
+impl ReportedCondition {
+    /// A condition with all its parts.
+    pub fn new(type_: &'static str, status: impl Into<ConditionStatus>, reason: Reason, message: impl Into<String>) -> Self {
+        Self { type_, status: status.into(), reason, message: message.into() }
+    }
+}
+
+/// When an object is looked at again if nothing that it concerns changes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recheck {
+    /// Only when something changes (and at the poll interval, from the cache).
+    OnChange,
+    /// After this time at the latest, with the declared platform and names inputs listed afresh since now:
+    /// one LIST per input and interval for all objects that wait, never one per object. Zero means now.
+    After(Duration),
+    /// Soon, and less and less often: something that should be there is not.
+    Backoff,
+}
+
+/// What a reconciler says about an object after it has done its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Report<S = ()> {
+    pub(crate) says: Option<Says<S>>,
+    pub(crate) recheck: Recheck,
+}
+
+/// The part of a report that ends up in the object's status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Says<S> {
+    pub(crate) conditions: Vec<ReportedCondition>,
+    pub(crate) status: S,
+}
+
+impl<S: StatusFields> Report<S> {
+    /// A report with these status fields and no condition yet; looked at again on change.
+    pub const fn new(status: S) -> Self {
+        Self { says: Some(Says { conditions: Vec::new(), status }), recheck: Recheck::OnChange }
+    }
+
+    /// Leaves the status exactly as it is: there is nothing new to say.
+    pub const fn unchanged() -> Self {
+        Self { says: None, recheck: Recheck::OnChange }
+    }
+
+    /// Adds a condition. Conditions of the actor that a report leaves out stay as they are.
+    pub fn with(mut self, condition: ReportedCondition) -> Self {
+        if let Some(says) = &mut self.says {
+            says.conditions.push(condition);
+        }
+        self
+    }
+
+    /// Says when to look again.
+    pub fn recheck(mut self, recheck: Recheck) -> Self {
+        self.recheck = recheck;
+        self
+    }
+
+    /// The conditions reported, in order; empty for an unchanged report.
+    pub fn conditions(&self) -> &[ReportedCondition] {
+        self.says.as_ref().map_or(&[], |says| &says.conditions)
+    }
+
+    /// The status fields reported; `None` for an unchanged report.
+    pub fn status(&self) -> Option<&S> {
+        self.says.as_ref().map(|says| &says.status)
+    }
+
+    /// When to look again.
+    pub const fn next_look(&self) -> Recheck {
+        self.recheck
+    }
+}
+
+/// What a reconciler says about an object that is being deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Deletion<S = ()> {
+    /// Nothing of ours is left: the runtime drops the actor's finalizer, where the object carries it. Nothing else drops it.
+    Done,
+    /// Something still is; the report says what.
+    Pending(Report<S>),
+}
