@@ -22,7 +22,11 @@ fn the_manifests_in_the_repository_are_those_of_the_types() {
             std::fs::write(&path, &text).unwrap();
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text, "{} is not what src/api says; refresh it with UPDATE_MANIFESTS=1 cargo test --test manifests", path.display());
+        assert!(
+            found == text,
+            "{} is not what src/api says; refresh it with UPDATE_MANIFESTS=1 cargo test --test manifests",
+            path.display()
+        );
     }
     let expected: BTreeSet<PathBuf> = files::all().into_iter().map(|(path, _)| root().join(path)).collect();
     for folder in ["apiexports", "config/crds", "config/crds/onboarding"] {
@@ -60,7 +64,11 @@ fn faults(schema: &Value) -> Vec<&'static str> {
     if schema["type"] == "array" && named && schema["x-kubernetes-list-type"] != "map" {
         faults.push("a list of named things that is no map list");
     }
-    if schema["type"] == "array" && schema["items"]["type"] == "string" && !has("x-kubernetes-list-type") && schema["maxItems"].as_u64() > Some(256) {
+    if schema["type"] == "array"
+        && schema["items"]["type"] == "string"
+        && !has("x-kubernetes-list-type")
+        && schema["maxItems"].as_u64() > Some(256)
+    {
         faults.push("a long list of words that is no set");
     }
     if schema["x-kubernetes-int-or-string"] == true {

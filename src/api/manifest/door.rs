@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 
 use super::export::Claim;
-use super::rbac::{POLICY_PREFIX, bind_rules, export_user_rules, granted, group, namespace, service_account, service_account_subject, user};
+use super::rbac::{
+    POLICY_PREFIX, bind_rules, export_user_rules, granted, group, namespace, service_account, service_account_subject, user,
+};
 use crate::api::{projection, provider};
 
 /// The ServiceAccount of a provider's controller, in the provider's own namespace.
@@ -27,7 +29,9 @@ impl Door {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let fits = (1..=40).contains(&provider.len()) && provider.bytes().all(inner);
         if !fits || provider.starts_with('-') || provider.ends_with('-') {
-            return Err(format!("{provider:?} is not a provider's name: lower-case letters, digits and inner dashes, at most 40 characters"));
+            return Err(format!(
+                "{provider:?} is not a provider's name: lower-case letters, digits and inner dashes, at most 40 characters"
+            ));
         }
         Ok(Self { provider: provider.to_owned(), identity_hash: identity_hash.to_owned() })
     }

@@ -46,7 +46,8 @@ fn file(path: &str, objects: &[Value]) -> (String, String) {
 pub fn yaml(object: &Value) -> String {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let render = |value: &Value| {
-        serde_saphyr::to_string_with_options(value, options.clone()).expect("JSON values have no form that YAML lacks, and memory takes any length")
+        serde_saphyr::to_string_with_options(value, options.clone())
+            .expect("JSON values have no form that YAML lacks, and memory takes any length")
     };
     let Value::Object(fields) = object else { return render(object) };
     // Fields are sorted by name, which puts `data` and `rules` in the wrong place for a reader: the head goes first.

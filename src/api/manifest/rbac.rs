@@ -48,7 +48,8 @@ pub fn bind() -> [Value; 2] {
 
 /// May bind one export; `with_type` adds the use of the workspace type.
 pub(super) fn bind_rules(export: &str, with_type: bool) -> Value {
-    let mut rules = vec![json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [export], "verbs": ["bind"] })];
+    let mut rules =
+        vec![json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [export], "verbs": ["bind"] })];
     if with_type {
         rules.push(
             json!({ "apiGroups": ["tenancy.kcp.io"], "resources": ["workspacetypes"], "resourceNames": [WORKSPACE_TYPE], "verbs": ["use"] }),
