@@ -1,0 +1,44 @@
+# The one entry for everything a developer runs. `make` alone lists it.
+
+# Tests that need a real server, which is built with Go; all others need only Rust.
+REAL_TESTS := kcp
+ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
+FAST_TESTS := $(filter-out $(REAL_TESTS),$(ALL_TESTS))
+
+.PHONY: help dev servers test test-fast conformance bench lint fmt clippy doc deny
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+dev: ## run the whole of it on this machine
+	cargo run -q -- dev
+
+servers: ## build the pinned real servers into the cache (Go; 5 minutes on 2 cores, once)
+	cargo run -q -- servers
+
+test: servers ## every test, the real servers included
+	cargo test
+
+test-fast: ## the tests that need only Rust
+	cargo test --lib --bins $(addprefix --test ,$(FAST_TESTS))
+
+conformance: servers ## only what is asked of real servers
+	cargo test $(addprefix --test ,$(REAL_TESTS))
+
+bench: ## the benchmarks
+	cargo bench
+
+lint: fmt clippy doc deny ## formatting, clippy, documentation, dependencies
+
+fmt: ## formatting, checked only
+	cargo fmt --check
+
+clippy: ## clippy on all targets, warnings refused
+	cargo clippy --all-targets -- -D warnings
+
+doc: ## documentation, broken links refused
+	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps
+
+deny: ## licences, bans and sources of the dependencies (needs cargo-deny)
+	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install cargo-deny --locked (known to take 3 to 6 minutes)" >&2; exit 1; }
+	cargo deny check --hide-inclusion-graph licenses bans sources

@@ -1,0 +1,107 @@
+//! The verbs: one request each, JSON in and JSON out.
+
+use http::{Method, Request, header};
+use serde_json::Value;
+
+use super::{AdminClient, AdminError, Resource};
+
+/// The media types of a body; the server tells a patch's meaning by them.
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+impl AdminClient {
+    /// Reads one object. `namespace` is `""` for a cluster-scoped kind, here and below.
+    pub async fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value, AdminError> {
+        self.send("get", Method::GET, &resource.object_path(namespace, name), None).await
+    }
+
+    /// Reads one object, or `None` when there is none. A kind that is not served looks the same.
+    pub async fn find(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Option<Value>, AdminError> {
+        match self.get(resource, namespace, name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The items of one unpaged list; `""` lists all namespaces.
+    pub async fn list(&self, resource: &Resource, namespace: &str) -> Result<Vec<Value>, AdminError> {
+        let mut list = self.send("list", Method::GET, &resource.collection_path(namespace), None).await?;
+        // A list without items may hold null.
+        let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
+        Ok(items)
+    }
+
+    /// Creates one object and returns what the server made of it. Its name is the body's.
+    pub async fn create(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<Value, AdminError> {
+        self.send("create", Method::POST, &resource.collection_path(namespace), Some((JSON, object))).await
+    }
+
+    /// Creates a subresource of one object, such as `token` of a `ServiceAccount`.
+    pub async fn create_in(&self, subresource: &Resource, namespace: &str, name: &str, body: &Value) -> Result<Value, AdminError> {
+        self.send("create", Method::POST, &subresource.object_path(namespace, name), Some((JSON, body))).await
+    }
+
+    /// Replaces one object (PUT); with a resourceVersion in the body only when it is still that.
+    pub async fn replace(&self, resource: &Resource, namespace: &str, name: &str, object: &Value) -> Result<Value, AdminError> {
+        self.send("replace", Method::PUT, &resource.object_path(namespace, name), Some((JSON, object))).await
+    }
+
+    /// Server-side apply as field manager `manager`, taking over fields of others.
+    ///
+    /// Through a virtual workspace of kcp an apply does not remove what an earlier one set.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        manager: &str,
+        object: &Value,
+    ) -> Result<Value, AdminError> {
+        let path = format!("{}?fieldManager={manager}&force=true", resource.object_path(namespace, name));
+        self.send("apply", Method::PATCH, &path, Some((APPLY_PATCH, object))).await
+    }
+
+    /// JSON merge patch (RFC 7386): `null` removes a field.
+    pub async fn patch(&self, resource: &Resource, namespace: &str, name: &str, patch: &Value) -> Result<Value, AdminError> {
+        self.send("patch", Method::PATCH, &resource.object_path(namespace, name), Some((MERGE_PATCH, patch))).await
+    }
+
+    /// Asks for one object's deletion; one that is gone already is no error. Finalizers may keep it: see [`AdminClient::wait_gone`].
+    pub async fn delete(&self, resource: &Resource, namespace: &str, name: &str) -> Result<(), AdminError> {
+        match self.send("delete", Method::DELETE, &resource.object_path(namespace, name), None).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text at any path below this client's URL, such as `/readyz`.
+    pub async fn get_text(&self, path: &str) -> Result<String, AdminError> {
+        self.request("get", Method::GET, path, None).await
+    }
+
+    async fn send(&self, verb: &'static str, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<Value, AdminError> {
+        let text = self.request(verb, method, path, body).await?;
+        serde_json::from_str(&text).map_err(|source| self.failed(verb, path, source.into()))
+    }
+
+    async fn request(&self, verb: &'static str, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<String, AdminError> {
+        let request = Request::builder().method(method).uri(path).header(header::ACCEPT, JSON);
+        let request = match body {
+            Some((media_type, body)) => request.header(header::CONTENT_TYPE, media_type).body(body.to_string().into_bytes()),
+            None => request.body(Vec::new()),
+        };
+        let request = request.map_err(|source| self.failed(verb, path, source.into()))?;
+        self.client.request_text(request).await.map_err(|error| match error {
+            kube::Error::Api(status) => {
+                AdminError::Refused { verb, url: format!("{}{path}", self.url()), code: status.code, message: status.message }
+            }
+            other => self.failed(verb, path, other.into()),
+        })
+    }
+
+    fn failed(&self, verb: &'static str, path: &str, source: Box<dyn std::error::Error + Send + Sync>) -> AdminError {
+        AdminError::Failed { verb, url: format!("{}{path}", self.url()), source }
+    }
+}

@@ -1,0 +1,6 @@
+//! What the command line is made of: real servers as child processes, and a client for their administrator.
+
+pub mod kcp_admin;
+pub mod kcp_server;
+pub mod leash;
+pub mod servers;

@@ -1,0 +1,149 @@
+//! Real servers: which versions are pinned, where their binaries are, and how they get there.
+//!
+//! A server is a Go module of ours with nothing but pins; its `go.mod` and `go.sum` are part of this program, so that it builds the
+//! server wherever it runs. Binaries are cached under a hash of both files: a changed pin is another folder, never a stale binary.
+
+mod build;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+pub use build::BuildError;
+
+/// The real kcp this package is tested with.
+pub const KCP: Server = Server {
+    name: "kcp",
+    package: "github.com/kcp-dev/kcp/cmd/kcp",
+    go_mod: include_str!("../../../tests/servers/kcp/go.mod"),
+    go_sum: include_str!("../../../tests/servers/kcp/go.sum"),
+    override_variable: "KCP_BINARY",
+    known_build_time: "5 minutes on 2 cores",
+};
+
+/// Every server that [`build_all`] provides.
+pub const ALL: &[Server] = &[KCP];
+
+/// A server that is built from a pinned Go module.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// File name of the binary, and what messages call it.
+    pub name: &'static str,
+    /// The Go package with its `main`.
+    pub package: &'static str,
+    /// The whole `go.mod` that pins it.
+    pub go_mod: &'static str,
+    /// The whole `go.sum`: with it no checksum database needs to be reached.
+    pub go_sum: &'static str,
+    /// Environment variable that names a binary to use instead.
+    pub override_variable: &'static str,
+    /// How long a cold build was measured to take, for people who wait.
+    pub known_build_time: &'static str,
+}
+
+impl Server {
+    /// The path of a binary that is ready to run: the one the override variable names, the cached one, or one built now.
+    ///
+    /// A build takes minutes, once, and reports on standard error every 15 s. Two callers, of any process, build once. May be
+    /// cancelled: the build ends, and the next call starts anew.
+    pub async fn binary(&self) -> Result<PathBuf, BuildError> {
+        match self.locate(&|name| std::env::var_os(name))? {
+            Located::Ready(path) => Ok(path),
+            Located::Missing(path) => build::build(self, &path).await,
+        }
+    }
+
+    /// First 16 hexadecimal digits of the SHA-256 of `go.mod` followed by `go.sum`.
+    pub fn pin_hash(&self) -> String {
+        let digest = Sha256::new().chain_update(self.go_mod).chain_update(self.go_sum).finalize();
+        let first = digest.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        format!("{first:016x}")
+    }
+
+    fn locate(&self, environment: &Environment<'_>) -> Result<Located, BuildError> {
+        if let Some(path) = environment(self.override_variable).filter(|value| !value.is_empty()).map(PathBuf::from) {
+            return if path.is_file() {
+                Ok(Located::Ready(path))
+            } else {
+                Err(BuildError::OverrideMissing { variable: self.override_variable, path })
+            };
+        }
+        let path = cache_root(environment)?.join(self.pin_hash()).join(self.name);
+        Ok(if path.is_file() { Located::Ready(path) } else { Located::Missing(path) })
+    }
+}
+
+/// Provides every pinned server. What is there already costs nothing.
+pub async fn build_all() -> Result<(), BuildError> {
+    for server in ALL {
+        let path = server.binary().await?;
+        build::say(&format!("{} is at {}", server.name, path.display()));
+    }
+    Ok(())
+}
+
+/// A lookup of environment variables; a parameter, since a test cannot set the environment of a process with threads.
+type Environment<'a> = dyn Fn(&str) -> Option<OsString> + Sync + 'a;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Located {
+    Ready(PathBuf),
+    /// Where the binary belongs once it is built.
+    Missing(PathBuf),
+}
+
+/// `$XDG_CACHE_HOME`, else `$HOME/.cache`, and in it the folder of this package.
+fn cache_root(environment: &Environment<'_>) -> Result<PathBuf, BuildError> {
+    // The XDG base directory specification says that a relative path is to be ignored.
+    let stated = environment("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || environment("HOME").filter(|value| !value.is_empty()).map(|home| Path::new(&home).join(".cache"));
+    let base = stated.or_else(home).ok_or(BuildError::NoCache)?;
+    Ok(base.join("kcp-provider-runtime"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(variables: &[(&str, &str)]) -> Result<Located, BuildError> {
+        KCP.locate(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value)))
+    }
+
+    #[test]
+    fn the_binary_is_cached_under_the_hash_of_its_pins() {
+        let in_folder = |folder: &str| Located::Missing(format!("{folder}/kcp-provider-runtime/{}/kcp", KCP.pin_hash()).into());
+        for (why, variables, expected) in [
+            ("the stated cache wins", &[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")][..], in_folder("/x")),
+            ("the home's cache is the default", &[("HOME", "/h")], in_folder("/h/.cache")),
+            ("a relative cache is no cache", &[("XDG_CACHE_HOME", "x"), ("HOME", "/h")], in_folder("/h/.cache")),
+            ("an empty override is none", &[("KCP_BINARY", ""), ("HOME", "/h")], in_folder("/h/.cache")),
+        ] {
+            assert_eq!(located(variables).unwrap(), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn another_pin_is_another_folder() {
+        assert_eq!(KCP.pin_hash().len(), 16);
+        let other_module = Server { go_mod: "module other", ..KCP };
+        let other_sums = Server { go_sum: "", ..KCP };
+        assert_ne!(KCP.pin_hash(), other_module.pin_hash());
+        assert_ne!(KCP.pin_hash(), other_sums.pin_hash());
+    }
+
+    #[test]
+    fn an_override_is_used_as_it_is_and_must_exist() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(located(&[("KCP_BINARY", path), ("HOME", "/h")]).unwrap(), Located::Ready(path.into()));
+        let error = located(&[("KCP_BINARY", "/nowhere/kcp"), ("HOME", "/h")]).unwrap_err();
+        assert_eq!(error.to_string(), "KCP_BINARY names /nowhere/kcp, which is not a file");
+    }
+
+    #[test]
+    fn without_a_home_the_message_says_what_to_set() {
+        let error = located(&[]).unwrap_err().to_string();
+        assert!(error.contains("HOME") && error.contains("XDG_CACHE_HOME"), "{error}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The kcp that the tests of this process share, and workspaces in it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use kcp_provider_runtime::api::names::LogicalCluster;
+use kcp_provider_runtime::cli::kcp_admin::AdminClient;
+use kcp_provider_runtime::cli::kcp_server::{KcpOptions, KcpServer};
+use kcp_provider_runtime::cli::servers;
+
+/// A handle on the shared kcp: where it is and who its administrator is.
+#[derive(Clone, Debug)]
+pub(crate) struct Kcp {
+    /// The administrator, in the workspace `root`.
+    pub(crate) admin: AdminClient,
+}
+
+/// A workspace that one test made.
+#[derive(Clone, Debug)]
+pub(crate) struct Workspace {
+    /// Its key.
+    pub(crate) logical_cluster: LogicalCluster,
+    client: AdminClient,
+}
+
+impl Workspace {
+    /// The administrator in this workspace.
+    pub(crate) fn client(&self) -> &AdminClient {
+        &self.client
+    }
+}
+
+impl Kcp {
+    /// A fresh workspace below `root`, Ready; its name starts with `purpose` and no other test has it.
+    pub(crate) async fn workspace(&self, purpose: &str) -> Workspace {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{purpose}-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        let logical_cluster = self.admin.create_workspace("root", &name).await.expect("a workspace below root");
+        let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
+        Workspace { logical_cluster, client }
+    }
+}
+
+/// The shared kcp. The first caller starts it, and builds it if need be; without kcp and Go the test fails and says what is missing.
+pub(crate) async fn kcp() -> Kcp {
+    static KCP: OnceLock<Result<Kcp, String>> = OnceLock::new();
+    let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.expect("starting kcp does not panic");
+    started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"))
+}
+
+/// Starts kcp on a thread of its own, since it must outlive the runtime of the test that came first.
+///
+/// Nobody stops it: when this process ends, however it does, kcp's leash ends kcp and removes its data.
+fn start() -> Result<Kcp, String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime of its own for the shared kcp");
+        runtime.block_on(async {
+            match serve().await {
+                Ok((mut server, kcp)) => {
+                    // The receiver waits for exactly this.
+                    let _ = sender.send(Ok(kcp));
+                    let status = server.ended().await;
+                    eprintln!("the shared kcp ended by itself: {status:?}");
+                }
+                Err(problem) => drop(sender.send(Err(format!("{problem:#}")))),
+            }
+        });
+    });
+    receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
+}
+
+async fn serve() -> anyhow::Result<(KcpServer, Kcp)> {
+    let binary = servers::KCP.binary().await?;
+    let mut said = Instant::now();
+    let progress = |waited: Duration| {
+        if said.elapsed() >= Duration::from_secs(15) {
+            said = Instant::now();
+            eprintln!("waiting for kcp to be ready: {} s", waited.as_secs());
+        }
+    };
+    let server = KcpServer::start(&KcpOptions::new(binary), progress).await?;
+    let admin = server.admin("root").await?;
+    Ok((server, Kcp { admin }))
+}
