@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod condition;
 pub mod config;
 pub mod kcp;
+pub mod manifest;
 pub mod meta;
 pub mod names;
 pub mod projection;

@@ -1,0 +1,68 @@
+//! The export that tenants bind, and its permission claims.
+//!
+//! Pure. Verbs are written out: kcp v0.28 compares them as words, and an export's `*` meets nothing in a binding that lists verbs.
+
+use serde_json::{Value, json};
+
+use super::{Definition, exported, schema_name};
+use crate::api::tenant;
+
+/// The one export: the tenant kind, the projection and `Provider`.
+pub const EXPORT: &str = tenant::GROUP;
+
+/// One kind of a tenant's workspace that an export asks access to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Plural.
+    pub resource: &'static str,
+    /// What is asked for, word by word.
+    pub verbs: &'static [&'static str],
+    /// Which export the kind belongs to; `None` for kinds of kcp itself.
+    pub identity_hash: Option<String>,
+}
+
+impl Claim {
+    /// As it stands in an export.
+    pub fn to_value(&self) -> Value {
+        let mut claim = json!({ "group": self.group, "resource": self.resource, "verbs": self.verbs });
+        if let Some(hash) = &self.identity_hash {
+            claim["identityHash"] = hash.as_str().into();
+        }
+        claim
+    }
+}
+
+/// What the runtime asks of a tenant's workspace beyond its own kinds: to write events, and to read the workspace's path. A tenant may
+/// reject the second; then only logical cluster names are shown.
+pub fn claims() -> Vec<Claim> {
+    vec![
+        Claim { group: "", resource: "events", verbs: &["create", "patch"], identity_hash: None },
+        Claim { group: "core.kcp.io", resource: "logicalclusters", verbs: &["get", "list", "watch"], identity_hash: None },
+    ]
+}
+
+/// The `APIExport` (v1alpha2) that names the current schemas.
+pub fn export() -> Value {
+    let resources = exported().map(|definition| resource(&definition));
+    json!({
+        "apiVersion": "apis.kcp.io/v1alpha2",
+        "kind": "APIExport",
+        "metadata": { "name": EXPORT },
+        "spec": {
+            "maximalPermissionPolicy": { "local": {} },
+            "resources": resources,
+            "permissionClaims": claims().iter().map(Claim::to_value).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn resource(definition: &Definition) -> Value {
+    json!({
+        "group": definition.kind.group,
+        "name": definition.kind.plural,
+        "schema": schema_name(definition),
+        "storage": { "crd": {} },
+    })
+}

@@ -1,0 +1,132 @@
+//! Who may do what in the provider workspace: tenants, and the manager's own identity.
+//!
+//! Pure.
+
+use serde_json::{Value, json};
+
+use super::binding::WORKSPACE_TYPE;
+use super::export::EXPORT;
+use crate::api::{config, projection, provider, tenant};
+
+/// The namespace of the manager's identity in the provider workspace.
+pub const MANAGER_NAMESPACE: &str = "kcm-system";
+/// The manager's ServiceAccount.
+pub const MANAGER: &str = "kcm";
+/// The role of the manager.
+pub const MANAGER_ROLE: &str = "kcm";
+/// The role the manager needs besides when it owns the exports (`exports: Manage`).
+pub const EXPORTS_ROLE: &str = "kcm-exports";
+/// What the maximal permission policy leaves to tenants.
+pub const TENANT_POLICY_ROLE: &str = "kubernetes.edge-connect.eu:tenant-policy";
+/// What lets tenants bind the export and use the workspace type.
+pub const BIND_ROLE: &str = "kubernetes.edge-connect.eu:bind";
+/// What kcp puts before a user or group when it asks for the maximal permission policy.
+pub const POLICY_PREFIX: &str = "apis.kcp.io:binding:";
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Tenants write their own kinds, and only read every status and the projection. Without a rule here even a workspace's
+/// administrator is refused.
+pub fn tenant_policy() -> [Value; 2] {
+    let rules = json!([
+        { "apiGroups": [tenant::GROUP], "resources": ["kubernetesclusters"], "verbs": ["*"] },
+        { "apiGroups": [tenant::GROUP], "resources": ["kubernetesclusters/status"], "verbs": ["get"] },
+        {
+            "apiGroups": [projection::GROUP],
+            "resources": ["kubernetesclusters", "kubernetesclusters/status"],
+            "verbs": ["get", "list", "watch"],
+        },
+        { "apiGroups": [provider::GROUP], "resources": ["providers"], "verbs": ["*"] },
+    ]);
+    granted(TENANT_POLICY_ROLE, &rules, &group(&format!("{POLICY_PREFIX}system:authenticated")))
+}
+
+/// Everybody who can log in may bind the export and create workspaces of the type. Narrow the binding's subjects to choose tenants.
+pub fn bind() -> [Value; 2] {
+    granted(BIND_ROLE, &bind_rules(EXPORT, true), &group("system:authenticated"))
+}
+
+/// May bind one export; `with_type` adds the use of the workspace type.
+pub(super) fn bind_rules(export: &str, with_type: bool) -> Value {
+    let mut rules =
+        vec![json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [export], "verbs": ["bind"] })];
+    if with_type {
+        rules.push(
+            json!({ "apiGroups": ["tenancy.kcp.io"], "resources": ["workspacetypes"], "resourceNames": [WORKSPACE_TYPE], "verbs": ["use"] }),
+        );
+    }
+    rules.into()
+}
+
+/// The manager's namespace and ServiceAccount.
+pub fn manager_identity() -> [Value; 2] {
+    [namespace(MANAGER_NAMESPACE), service_account(MANAGER_NAMESPACE, MANAGER)]
+}
+
+/// The manager's role: what tenants bind through its export's virtual workspace, the catalog and its configuration, and nothing else of
+/// the provider workspace.
+pub fn manager() -> [Value; 2] {
+    let mut rules = export_user_rules(EXPORT, &["get", "list", "watch", "create", "update", "patch", "delete"]);
+    rules.extend([
+        json!({ "apiGroups": [config::GROUP], "resources": ["providerconfigs"], "verbs": ["get", "list", "watch"] }),
+        json!({ "apiGroups": [config::GROUP], "resources": ["providerconfigs/status"], "verbs": ["get", "patch", "update"] }),
+    ]);
+    granted(MANAGER_ROLE, &rules.into(), &service_account_subject(MANAGER_NAMESPACE, MANAGER))
+}
+
+/// The opt-in role for `exports: Manage`. Creation cannot be restricted by name.
+pub fn manager_exports() -> [Value; 2] {
+    let rules = json!([
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiresourceschemas"], "verbs": ["get", "list", "create"] },
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["create"] },
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [EXPORT], "verbs": ["get", "update", "patch"] },
+    ]);
+    granted(EXPORTS_ROLE, &rules, &service_account_subject(MANAGER_NAMESPACE, MANAGER))
+}
+
+/// What every user of an export's virtual workspace needs in the provider workspace, and reading the catalog.
+pub(super) fn export_user_rules(export: &str, verbs: &[&str]) -> Vec<Value> {
+    vec![
+        json!({ "nonResourceURLs": ["/"], "verbs": ["access"] }),
+        json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexportendpointslices"], "verbs": ["get", "list", "watch"] }),
+        json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [export], "verbs": ["get"] }),
+        json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": [export], "verbs": verbs }),
+        json!({ "apiGroups": [projection::GROUP], "resources": ["kubernetesclusterofferings"], "verbs": ["get", "list", "watch"] }),
+        json!({ "apiGroups": [provider::GROUP], "resources": ["virtualmachinetypes"], "verbs": ["get", "list", "watch"] }),
+    ]
+}
+
+/// A ClusterRole and the ClusterRoleBinding of the same name.
+pub(super) fn granted(name: &str, rules: &Value, subject: &Value) -> [Value; 2] {
+    let api_version = format!("{RBAC}/v1");
+    [
+        json!({ "apiVersion": api_version, "kind": "ClusterRole", "metadata": { "name": name }, "rules": rules }),
+        json!({
+            "apiVersion": api_version,
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": name },
+            "subjects": [subject],
+        }),
+    ]
+}
+
+pub(super) fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+pub(super) fn service_account(namespace: &str, name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": namespace, "name": name } })
+}
+
+pub(super) fn service_account_subject(namespace: &str, name: &str) -> Value {
+    json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name })
+}
+
+pub(super) fn group(name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": "Group", "name": name })
+}
+
+pub(super) fn user(name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": "User", "name": name })
+}

@@ -1,0 +1,177 @@
+//! `kcm init`: a provider workspace with everything that tenants, providers and the manager need, and nothing changed the second time.
+
+pub mod desired;
+pub mod identity;
+pub mod plan;
+pub mod upsert;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::Value;
+
+pub use identity::Identity;
+pub use upsert::{Outcome, Step};
+
+use super::connect::{ConnectArgs, Connection};
+use super::kcp_admin::{AdminClient, Resource};
+use crate::api::manifest::door::{CONTROLLER, Door};
+use crate::api::manifest::{catalog, export, rbac};
+
+/// kcp takes a second or two for either; a busy machine gets longer.
+const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+
+const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
+const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+
+/// Set up a provider workspace, or a provider's door in it; repeating it changes nothing
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "Examples:
+  kcm init --workspace root:provider                        kinds, export, roles, workspace type
+  kcm init --workspace root:provider --dry-run              what that would change
+  kcm init --workspace root:provider --write-kubeconfig kcm.kubeconfig
+                                                            also the manager's own identity
+  kcm init --workspace root:provider --provider otc --write-kubeconfig otc.kubeconfig
+                                                            a door for the controller of provider otc")]
+pub struct InitArgs {
+    #[command(flatten)]
+    /// Where to, and as whom.
+    pub connect: ConnectArgs,
+    /// Set up this provider's door instead: an export of claims, an identity, and its grants
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// Also let the manager's identity write the exports, for ProviderConfig `exports: Manage`
+    #[arg(long, conflicts_with = "provider")]
+    pub manage_exports: bool,
+    /// Write nothing; say what would be created and show what would change
+    #[arg(long, conflicts_with = "write_kubeconfig")]
+    pub dry_run: bool,
+    /// Write a kubeconfig with the manager's (or the provider's) own identity to this file, mode 0600
+    #[arg(long, value_name = "FILE")]
+    pub write_kubeconfig: Option<PathBuf>,
+}
+
+/// What [`init`] is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The provider workspace, as somebody who may write all of it.
+    pub connection: Connection,
+    /// A provider whose door is set up, in place of the workspace's own things.
+    pub provider: Option<String>,
+    /// Whether the manager's identity may write the exports.
+    pub manage_exports: bool,
+    /// Whether only to say what would be done.
+    pub dry_run: bool,
+}
+
+/// What [`init`] did.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// One step for each object, in the order they were written.
+    pub steps: Vec<Step>,
+    /// Who the set-up is for: the manager, or the provider's controller.
+    pub identity: Identity,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+}
+
+impl Report {
+    /// How many objects were not as they should be.
+    pub fn changes(&self) -> usize {
+        self.steps.iter().filter(|step| step.outcome != Outcome::Unchanged).count()
+    }
+}
+
+impl fmt::Display for Report {
+    /// A line for each change with its diff, then a summary.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in self.steps.iter().filter(|step| step.outcome != Outcome::Unchanged) {
+            step.fmt(f)?;
+        }
+        let (changes, unchanged) = (self.changes(), self.steps.len() - self.changes());
+        let verb = if self.dry_run { "would change" } else { "changed" };
+        writeln!(f, "{changes} {verb}, {unchanged} unchanged")
+    }
+}
+
+impl InitArgs {
+    /// Sets the workspace up, prints what was done, and writes the kubeconfig that was asked for.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let connection = self.connect.connect().await?;
+        let options = Options { connection, provider: self.provider, manage_exports: self.manage_exports, dry_run: self.dry_run };
+        let report = init(&options).await?;
+        print!("workspace {}\n{report}", options.connection.path);
+        if let Some(file) = self.write_kubeconfig {
+            identity::write_kubeconfig(&options.connection, &report.identity, &file).await?;
+            println!("wrote {}: {}/{}", file.display(), report.identity.namespace, report.identity.account);
+        }
+        Ok(())
+    }
+}
+
+/// Brings the provider workspace to what it should be and waits until the server has taken it in: kinds established, identity known.
+///
+/// Changes nothing that is right already and nothing that others added. May be cancelled and repeated. A door needs the export: fails
+/// when the workspace was not set up before.
+pub async fn init(options: &Options) -> anyhow::Result<Report> {
+    let Options { connection: Connection { client, path, .. }, provider, manage_exports, dry_run } = options;
+    let (steps, identity) = match provider {
+        Some(provider) => door(client, path, provider, *dry_run).await?,
+        None => (workspace(client, path, *manage_exports, *dry_run).await?, manager()),
+    };
+    Ok(Report { steps, identity, dry_run: *dry_run })
+}
+
+/// Upserts the schemas and the export, and waits for the export's identity, which it returns with the steps.
+///
+/// Schemas are only ever added; claims of opt-in sets stay. Every existing binding follows a new schema by itself, in about ten seconds.
+pub async fn upsert_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
+    let steps = upsert::upsert(client, &desired::exports(), false).await?;
+    Ok((steps, identity_hash(client, export::EXPORT).await?))
+}
+
+fn manager() -> Identity {
+    Identity { namespace: rbac::MANAGER_NAMESPACE.into(), account: rbac::MANAGER.into(), export: export::EXPORT.into() }
+}
+
+async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_run: bool) -> anyhow::Result<Vec<Step>> {
+    let mut steps = upsert::upsert(client, &desired::crds(), dry_run).await?;
+    if dry_run {
+        steps.extend(upsert::upsert(client, &desired::exports(), dry_run).await?);
+    } else {
+        for definition in catalog() {
+            let name = definition.kind.resource();
+            client.wait_for(&CRDS, "", &name, "to be Established", SETTLED_WITHIN, |crd| is_true(crd, "Established")).await?;
+        }
+        steps.extend(upsert_exports(client).await?.0);
+    }
+    steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports), dry_run).await?);
+    Ok(steps)
+}
+
+async fn door(client: &AdminClient, path: &str, provider: &str, dry_run: bool) -> anyhow::Result<(Vec<Step>, Identity)> {
+    // A wrong name is refused before anything is asked.
+    Door::new(provider, "").map_err(anyhow::Error::msg)?;
+    let export = client.find(&EXPORTS, "", export::EXPORT).await?;
+    export.with_context(|| format!("{} has no export {}: run init without --provider first", client.url(), export::EXPORT))?;
+    let hash = identity_hash(client, export::EXPORT).await?;
+    let door = Door::new(provider, &hash).map_err(anyhow::Error::msg)?;
+    let steps = upsert::upsert(client, &desired::door(path, &door), dry_run).await?;
+    if !dry_run {
+        identity_hash(client, &door.export_name()).await?;
+    }
+    Ok((steps, Identity { namespace: door.namespace(), account: CONTROLLER.into(), export: door.export_name() }))
+}
+
+async fn identity_hash(client: &AdminClient, export: &str) -> anyhow::Result<String> {
+    let hash = |export: &Value| export["status"]["identityHash"].as_str().filter(|hash| !hash.is_empty()).map(ToOwned::to_owned);
+    let export = client.wait_for(&EXPORTS, "", export, "to have an identity", SETTLED_WITHIN, |export| hash(export).is_some()).await?;
+    hash(&export).context("the identity was there a moment ago")
+}
+
+fn is_true(object: &Value, condition: &str) -> bool {
+    object["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(|c| c["type"] == condition && c["status"] == "True"))
+}

@@ -1,0 +1,60 @@
+//! The command line of `kcm`.
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use super::{bind, init, manifests, run, servers};
+
+/// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
+#[derive(Debug, Parser)]
+#[command(name = "kcm", version, about, max_term_width = 120, arg_required_else_help = true)]
+#[command(after_help = "Start here:
+  kcm dev                                     a kcp on this machine, with tenants and clusters to play with
+  kcm init --workspace root:provider          set up a provider workspace
+  kcm run --workspace root:provider           run the manager")]
+pub struct Cli {
+    /// Log lines as JSON.
+    #[arg(long, global = true)]
+    pub log_json: bool,
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Set up a provider workspace, or a provider's door.
+    Init(init::InitArgs),
+    /// Run the manager.
+    Run(run::RunArgs),
+    /// Print the APIBinding that a tenant applies.
+    Bind(bind::BindArgs),
+    /// Print the manifests, or write them to a folder.
+    Manifests(manifests::ManifestsArgs),
+    /// Build the real servers that `dev` and the tests run, once.
+    #[command(hide = true)]
+    Servers,
+}
+
+impl Cli {
+    /// Runs the verb; an error is for the terminal.
+    pub async fn run(self) -> anyhow::Result<()> {
+        log_to_stderr(self.log_json);
+        match self.verb {
+            Verb::Init(verb) => verb.run().await,
+            Verb::Run(verb) => verb.run().await,
+            Verb::Bind(verb) => verb.run().await,
+            Verb::Manifests(verb) => verb.run().await,
+            Verb::Servers => Ok(servers::build_all().await?),
+        }
+    }
+}
+
+/// `RUST_LOG` chooses what is logged; the default is our own `info` and everybody's warnings.
+fn log_to_stderr(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kcp_provider_runtime=info"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A subscriber that is there already stays: a test may have set one.
+    let _ = if json { lines.json().try_init() } else { lines.try_init() };
+}

@@ -1,0 +1,94 @@
+//! `kcm run`: the manager.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::api::config::Span;
+use crate::api::tenant::GROUP;
+use crate::kcm::{Readiness, Scheduler};
+use crate::runtime::{Credentials, Handle, Options, Runtime};
+
+/// Runs the manager until it is told to stop.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  kcm run --kubeconfig kcm.kubeconfig --workspace root:provider
+  kcm run --kubeconfig kcm.kubeconfig --workspace root:provider --unschedulable-requeue 1m --admin-address 127.0.0.1:8080")]
+pub struct RunArgs {
+    /// The manager's kubeconfig, as `kcm init --write-kubeconfig` issues it.
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The provider workspace, by path; without it the kubeconfig's server says which.
+    #[arg(long, value_name = "PATH")]
+    pub workspace: Option<String>,
+    /// The name of the export that tenants bind.
+    #[arg(long, default_value = GROUP, value_name = "NAME")]
+    pub export: String,
+    /// The name of KCM's `ProviderConfig`.
+    #[arg(long, default_value = "kcm", value_name = "NAME")]
+    pub provider_config: String,
+    /// How long an unschedulable cluster waits for its next decision; beats the `ProviderConfig`.
+    #[arg(long, value_name = "DURATION", value_parser = positive_span)]
+    pub unschedulable_requeue: Option<Span>,
+    /// Reconciles under way at once.
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub workers: usize,
+    /// Where /readyz, /livez and /metrics are served.
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin_address: Option<SocketAddr>,
+    /// Replaces a prefix of the endpoint URLs that kcp publishes, where they cannot be reached from here. May be given several times.
+    #[arg(long, value_name = "FROM=TO", value_parser = replacement)]
+    pub endpoint_override: Vec<(String, String)>,
+}
+
+/// A duration above zero.
+pub fn positive_span(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse()?;
+    if span.get() == Duration::ZERO { Err("0 would decide without a pause; the shortest useful wait is about 1s".into()) } else { Ok(span) }
+}
+
+fn replacement(text: &str) -> Result<(String, String), String> {
+    let (from, to) = text.split_once('=').ok_or("expected FROM=TO")?;
+    Ok((from.to_owned(), to.to_owned()))
+}
+
+impl RunArgs {
+    /// Runs until SIGTERM or SIGINT.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let runtime = self.runtime();
+        stop_on_signals(runtime.handle())?;
+        runtime.run().await.context("the manager stopped")
+    }
+
+    /// The runtime with KCM's two reconcilers.
+    pub fn runtime(self) -> Runtime {
+        let requeue = self.unschedulable_requeue.as_ref().map(Span::get);
+        let credentials = self.kubeconfig.map_or(Credentials::Inferred, Credentials::File);
+        let options = Options {
+            workspace: self.workspace,
+            config_name: self.provider_config,
+            workers: self.workers,
+            endpoint_overrides: self.endpoint_override,
+            admin: self.admin_address,
+            ..Options::new(credentials, self.export)
+        };
+        Runtime::new(options).serve(move |inputs| Scheduler::new(inputs).with_requeue(requeue)).serve(Readiness::new)
+    }
+}
+
+/// Turns the first SIGTERM or SIGINT into an orderly stop; a second one ends the process at once.
+pub fn stop_on_signals(handle: Handle) -> anyhow::Result<()> {
+    let mut term = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut int = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    tokio::spawn(async move {
+        tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        handle.stop();
+        tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        std::process::exit(130);
+    });
+    Ok(())
+}
