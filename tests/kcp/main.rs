@@ -1,6 +1,7 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
 mod init;
+mod schedule;
 mod support;
 
 use std::path::Path;

@@ -47,6 +47,11 @@ impl Resource {
         Self { subresource: Cow::Borrowed(name), ..self.clone() }
     }
 
+    /// The `apiVersion` of an object of this kind.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
     /// The path below the workspace of all objects in `namespace`, where `""` is every namespace or a cluster-scoped kind.
     pub fn collection_path(&self, namespace: &str) -> String {
         let Self { group, version, plural, .. } = self;

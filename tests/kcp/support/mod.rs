@@ -1,5 +1,8 @@
 //! The kcp that the tests of this process share, and workspaces in it.
 
+pub(crate) mod platform;
+
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -35,7 +38,8 @@ impl Kcp {
     /// A fresh workspace below `root`, Ready; its name starts with `purpose` and no other test has it.
     pub(crate) async fn workspace(&self, purpose: &str) -> Workspace {
         static MADE: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("{purpose}-{}", MADE.fetch_add(1, Ordering::Relaxed));
+        // The process is part of the name, since a kcp that is reused has the workspaces of earlier runs.
+        let name = format!("{purpose}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let logical_cluster = self.admin.create_workspace("root", &name).await.expect("a workspace below root");
         let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
         Workspace { logical_cluster, client }
@@ -57,6 +61,11 @@ fn start() -> Result<Kcp, String> {
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime of its own for the shared kcp");
         runtime.block_on(async {
+            if let Some(kubeconfig) = std::env::var_os(REUSED) {
+                let admin = AdminClient::from_kubeconfig(&PathBuf::from(kubeconfig)).await.and_then(|admin| admin.in_workspace("root"));
+                drop(sender.send(admin.map(|admin| Kcp { admin }).map_err(|problem| format!("{REUSED}: {problem}"))));
+                return;
+            }
             match serve().await {
                 Ok((mut server, kcp)) => {
                     // The receiver waits for exactly this.
@@ -70,6 +79,9 @@ fn start() -> Result<Kcp, String> {
     });
     receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
 }
+
+/// For quick turns while writing tests: the admin kubeconfig of a kcp that runs already, in place of one that is started.
+const REUSED: &str = "KCP_TEST_KUBECONFIG";
 
 async fn serve() -> anyhow::Result<(KcpServer, Kcp)> {
     let binary = servers::KCP.binary().await?;
