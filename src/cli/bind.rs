@@ -9,7 +9,7 @@ use super::kcp_admin::Resource;
 use crate::api::manifest::door::Door;
 use crate::api::manifest::{binding, export, files};
 
-/// Print the APIBinding that a tenant applies in its workspace, accepting exactly what the export asks
+/// Print the binding that a tenant applies in its workspace, accepting exactly what the export asks
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "Examples:
   kcm bind --workspace root:provider | kubectl apply -f -                  with kubectl in the tenant's workspace

@@ -22,7 +22,7 @@ use crate::api::manifest::door::{CONTROLLER, Door};
 use crate::api::manifest::{catalog, export, rbac};
 
 /// kcp takes a second or two for either; a busy machine gets longer.
-const SETTLED_WITHIN: Duration = Duration::from_secs(60);
+const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 
 const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
 const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
@@ -43,7 +43,7 @@ pub struct InitArgs {
     /// Set up this provider's door instead: an export of claims, an identity, and its grants
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// Also let the manager's identity write the exports, for ProviderConfig `exports: Manage`
+    /// Also let the manager's identity write the exports, for a configuration with `exports: Manage`
     #[arg(long, conflicts_with = "provider")]
     pub manage_exports: bool,
     /// Write nothing; say what would be created and show what would change

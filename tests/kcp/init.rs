@@ -1,5 +1,7 @@
 //! A provider workspace as `kcm init` makes it: what tenants, providers and the manager can do in it, and what the server refuses.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ const SLICES: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiexportendp
 const SECRETS: Resource = Resource::new("", "v1", "secrets");
 
 /// Bindings and RBAC take seconds on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 struct Setup {
     provider: Workspace,

@@ -10,7 +10,7 @@ use super::rbac::{
 };
 use crate::api::{projection, provider};
 
-/// The ServiceAccount of a provider's controller, in the provider's own namespace.
+/// The `ServiceAccount` of a provider's controller, in the provider's own namespace.
 pub const CONTROLLER: &str = "controller";
 
 /// What `apiexports/content` grants through the door: the union of the claims' verbs.
@@ -66,7 +66,7 @@ impl Door {
         })
     }
 
-    /// The provider's namespace and ServiceAccount.
+    /// The provider's namespace and `ServiceAccount`.
     pub fn identity(&self) -> [Value; 2] {
         [namespace(&self.namespace()), service_account(&self.namespace(), CONTROLLER)]
     }

@@ -43,12 +43,12 @@ fn file(path: &str, objects: &[Value]) -> (String, String) {
 }
 
 /// An object as YAML, `apiVersion`, `kind` and `metadata` first, ending in a newline.
+///
+/// # Panics
+/// Never for JSON: every value has a YAML form.
 pub fn yaml(object: &Value) -> String {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let render = |value: &Value| {
-        serde_saphyr::to_string_with_options(value, options.clone())
-            .expect("JSON values have no form that YAML lacks, and memory takes any length")
-    };
+    let render = |value: &Value| serde_saphyr::to_string_with_options(value, options.clone()).expect("every JSON value has a YAML form");
     let Value::Object(fields) = object else { return render(object) };
     // Fields are sorted by name, which puts `data` and `rules` in the wrong place for a reader: the head goes first.
     let (head, rest): (Map<_, _>, Map<_, _>) =

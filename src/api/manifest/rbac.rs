@@ -10,7 +10,7 @@ use crate::api::{config, projection, provider, tenant};
 
 /// The namespace of the manager's identity in the provider workspace.
 pub const MANAGER_NAMESPACE: &str = "kcm-system";
-/// The manager's ServiceAccount.
+/// The manager's `ServiceAccount`.
 pub const MANAGER: &str = "kcm";
 /// The role of the manager.
 pub const MANAGER_ROLE: &str = "kcm";
@@ -58,7 +58,7 @@ pub(super) fn bind_rules(export: &str, with_type: bool) -> Value {
     rules.into()
 }
 
-/// The manager's namespace and ServiceAccount.
+/// The manager's namespace and `ServiceAccount`.
 pub fn manager_identity() -> [Value; 2] {
     [namespace(MANAGER_NAMESPACE), service_account(MANAGER_NAMESPACE, MANAGER)]
 }
@@ -96,7 +96,7 @@ pub(super) fn export_user_rules(export: &str, verbs: &[&str]) -> Vec<Value> {
     ]
 }
 
-/// A ClusterRole and the ClusterRoleBinding of the same name.
+/// A `ClusterRole` and the `ClusterRoleBinding` of the same name.
 pub(super) fn granted(name: &str, rules: &Value, subject: &Value) -> [Value; 2] {
     let api_version = format!("{RBAC}/v1");
     [

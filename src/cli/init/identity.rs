@@ -1,4 +1,4 @@
-//! A kubeconfig for an identity of its own in the provider workspace: a ServiceAccount's token, never an administrator's credentials.
+//! A kubeconfig for an identity of its own in the provider workspace: a `ServiceAccount`'s token, never an administrator's credentials.
 
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -17,9 +17,9 @@ use crate::cli::connect::Connection;
 use crate::cli::kcp_admin::Resource;
 
 /// kcp fills a token in less than a second; a busy machine gets longer.
-const TOKEN_WITHIN: Duration = Duration::from_secs(60);
+const TOKEN_WITHIN: Duration = Duration::from_mins(1);
 
-/// A ServiceAccount, and the export that it is there for.
+/// A `ServiceAccount`, and the export that it is there for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The account's namespace.
