@@ -7,11 +7,17 @@ use serde::Deserialize;
 use super::meta::KindRef;
 
 /// Where an export's virtual workspaces are: one URL per shard with at least one binding.
-pub const ENDPOINT_SLICE: KindRef =
-    KindRef { group: "apis.kcp.io", version: "v1alpha1", kind: "APIExportEndpointSlice", plural: "apiexportendpointslices", namespaced: false };
+pub const ENDPOINT_SLICE: KindRef = KindRef {
+    group: "apis.kcp.io",
+    version: "v1alpha1",
+    kind: "APIExportEndpointSlice",
+    plural: "apiexportendpointslices",
+    namespaced: false,
+};
 
 /// A tenant's binding to an export; the virtual workspace serves those of its own export, always and in every phase.
-pub const BINDING: KindRef = KindRef { group: "apis.kcp.io", version: "v1alpha2", kind: "APIBinding", plural: "apibindings", namespaced: false };
+pub const BINDING: KindRef =
+    KindRef { group: "apis.kcp.io", version: "v1alpha2", kind: "APIBinding", plural: "apibindings", namespaced: false };
 
 /// A workspace below another.
 pub const WORKSPACE: KindRef =

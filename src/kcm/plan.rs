@@ -85,9 +85,16 @@ pub fn plan(gathered: &Gathered<'_>) -> Plan {
     let ours = whose.as_ref().filter(|(_, whose)| *whose == Ownership::Ours).map(|(projection, _)| *projection);
     let (catalog, providers) = match (catalog, providers) {
         (Ok(catalog), Ok(providers)) => (*catalog, *providers),
-        (Err(what), _) => return without_decision(cluster, ours, Reason::CatalogUnavailable, format!("the catalog cannot be read: {what}")),
+        (Err(what), _) => {
+            return without_decision(cluster, ours, Reason::CatalogUnavailable, format!("the catalog cannot be read: {what}"));
+        }
         (_, Err(what)) => {
-            return without_decision(cluster, ours, Reason::CatalogUnavailable, format!("the Providers of this workspace cannot be read: {what}"));
+            return without_decision(
+                cluster,
+                ours,
+                Reason::CatalogUnavailable,
+                format!("the Providers of this workspace cannot be read: {what}"),
+            );
         }
     };
     if let Err(rule) = entitled {
@@ -129,7 +136,8 @@ fn shows(projection: Option<&Projection>, cluster: &KubernetesCluster) -> bool {
         .iter()
         .map(|pool| super::schedule::PoolType { name: pool.name.clone(), type_: pool.type_.clone() })
         .collect();
-    pools.len() == cluster.spec.node_pools.len() && differs(projection, &desired(cluster, &projection.spec.provider_ref.name, &pools)).is_none()
+    pools.len() == cluster.spec.node_pools.len()
+        && differs(projection, &desired(cluster, &projection.spec.provider_ref.name, &pools)).is_none()
 }
 
 /// Whether a workspace is served under the rules of `allowedWorkspaces`; the error says why not.
@@ -151,7 +159,9 @@ pub fn entitled(workspace: &Workspace, rules: &[String]) -> Result<(), String> {
     }
     let listed = rules.join(", ");
     if needs_path {
-        Err(format!("this workspace is not known to be under any of the platform's allowedWorkspaces ({listed}): its path could not be resolved"))
+        Err(format!(
+            "this workspace is not known to be under any of the platform's allowedWorkspaces ({listed}): its path could not be resolved"
+        ))
     } else {
         Err(format!("this workspace is under none of the platform's allowedWorkspaces ({listed})"))
     }

@@ -64,7 +64,8 @@ pub fn judge(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Op
 
 /// What is said of a cluster that is being deleted; `None` while nothing holds it up.
 pub fn judge_deletion(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Option<Verdict> {
-    let projection = projection.filter(|projection| projection.metadata.is_deleting() && ownership(projection, cluster) == Ownership::Ours)?;
+    let projection =
+        projection.filter(|projection| projection.metadata.is_deleting() && ownership(projection, cluster) == Ownership::Ours)?;
     let blockers = projection.metadata.finalizers.join(", ");
     let message = format!("the cluster is being deleted; the projection waits for: {blockers}");
     Some(Verdict {
@@ -87,7 +88,11 @@ fn provider_condition(cluster: &KubernetesCluster, projection: Option<&Projectio
         Some(observed) if observed >= generation => {}
         observed => {
             let observed = observed.map_or_else(|| "no generation".to_owned(), |observed| format!("generation {observed}"));
-            return say(false, Reason::StatusOutdated, format!("the report of {provider} speaks of {observed}, the projection is at {generation}"));
+            return say(
+                false,
+                Reason::StatusOutdated,
+                format!("the report of {provider} speaks of {observed}, the projection is at {generation}"),
+            );
         }
     }
     let theirs = condition::find(&status.conditions, READY);

@@ -14,8 +14,8 @@ use crate::api::provider::Provider;
 use crate::api::reason::Reason;
 use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
 use crate::reconciler::{
-    Actor, CallError, Child, Context, Deletion, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal, Report,
-    ReportedCondition, Topic, Unavailable, View,
+    Actor, CallError, Child, Context, Deletion, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal,
+    Report, ReportedCondition, Topic, Unavailable, View,
 };
 
 use super::catalog::{Catalog, Change};
@@ -54,7 +54,8 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that requeues as its configuration says.
     pub fn new(inputs: &mut Inputs<KubernetesCluster>) -> Self {
-        inputs.config::<ProviderConfig>(needy, |before, after| if before.spec == after.spec { Vec::new() } else { vec![Topic::new(NEEDY)] });
+        inputs
+            .config::<ProviderConfig>(needy, |before, after| if before.spec == after.spec { Vec::new() } else { vec![Topic::new(NEEDY)] });
         Self {
             catalog: inputs.platform(|cluster| seam(topics::concerns_of(cluster)), |before, after| seam(topics::raised(before, after))),
             providers: inputs.names(

@@ -76,7 +76,8 @@ impl Client {
     }
 
     fn read<K: Kind>(&self, verb: &str, name: &ObjectName, raw: &Value) -> Result<K, CallError> {
-        decode(raw).map_err(|problem| CallError::new(format!("{verb} {}", describe(K::REF, &self.place, name)), Failure::Undecodable(problem)))
+        decode(raw)
+            .map_err(|problem| CallError::new(format!("{verb} {}", describe(K::REF, &self.place, name)), Failure::Undecodable(problem)))
     }
 
     fn unexpected<K: Kind>(&self, verb: &str, name: &ObjectName) -> CallError {
@@ -163,8 +164,7 @@ pub(crate) fn decode_text<K: Kind>(raw: &str) -> Result<K, String> {
 
 /// The object as it goes over the wire, with `apiVersion` and `kind`.
 pub(crate) fn wire<K: Kind>(object: &K) -> Result<Value, CallError> {
-    let unwritable =
-        |problem: String| CallError::new(format!("write {} {}", K::REF, object.object_name()), Failure::Invalid(problem));
+    let unwritable = |problem: String| CallError::new(format!("write {} {}", K::REF, object.object_name()), Failure::Invalid(problem));
     let mut value = serde_json::to_value(object).map_err(|error| unwritable(error.to_string()))?;
     let fields = value.as_object_mut().ok_or_else(|| unwritable("it is not a JSON object".into()))?;
     fields.insert("apiVersion".into(), K::REF.api_version().into());

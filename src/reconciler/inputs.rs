@@ -95,7 +95,9 @@ impl<K: Kind> Child<K> {
         let sight = ctx.inside.seen.children.get(&K::REF).ok_or_else(|| undeclared(K::REF))?;
         usable(ctx, sight, Duration::MAX)?;
         let Some(raw) = &sight.value else { return Ok(None) };
-        decode_text(raw).map(Some).map_err(|problem| Unavailable { what: format!("the {} cannot be read: {problem}", K::REF), since: "now".into() })
+        decode_text(raw)
+            .map(Some)
+            .map_err(|problem| Unavailable { what: format!("the {} cannot be read: {problem}", K::REF), since: "now".into() })
     }
 
     /// The child past every cache: `None` is the server's own word that there is none. One request.

@@ -44,9 +44,18 @@ struct Way {
 }
 
 impl LivePort {
-    pub(crate) fn new(transport: Arc<Transport>, metrics: Arc<Metrics>, endpoint: &str, workspace: &LogicalCluster, platform_base: Arc<str>) -> Self {
+    pub(crate) fn new(
+        transport: Arc<Transport>,
+        metrics: Arc<Metrics>,
+        endpoint: &str,
+        workspace: &LogicalCluster,
+        platform_base: Arc<str>,
+    ) -> Self {
         let workspace_base = rest::scoped(endpoint, Some(workspace));
-        Self { way: Some(Way { transport, metrics, workspace: workspace.clone(), workspace_base, platform_base }), written: Mutex::default() }
+        Self {
+            way: Some(Way { transport, metrics, workspace: workspace.clone(), workspace_base, platform_base }),
+            written: Mutex::default(),
+        }
     }
 
     /// The writes that went through, in their order; empties the list.

@@ -106,7 +106,12 @@ impl Source {
 /// The request of a verb on an object.
 pub(crate) fn ask(base: &str, kind: KindRef, name: &ObjectName, verb: &Verb) -> Ask {
     let at = || object(base, kind, name);
-    let with = |method, url, content_type, body: &Value| Ask { method, url, accept: JSON, body: Some((content_type, Bytes::from(body.to_string()))) };
+    let with = |method, url, content_type, body: &Value| Ask {
+        method,
+        url,
+        accept: JSON,
+        body: Some((content_type, Bytes::from(body.to_string()))),
+    };
     match verb {
         Verb::Get => Ask::get(at(), JSON),
         Verb::Create(body) => with(Method::POST, within(base, kind, name), JSON, body),
@@ -115,7 +120,8 @@ pub(crate) fn ask(base: &str, kind: KindRef, name: &ObjectName, verb: &Verb) -> 
             with(Method::PATCH, format!("{}/status?fieldManager={}&force=true", at(), escape(manager)), APPLY, body)
         }
         Verb::Delete { uid } => {
-            let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
+            let options =
+                json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
             with(Method::DELETE, at(), JSON, &options)
         }
     }

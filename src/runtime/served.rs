@@ -18,9 +18,9 @@ use crate::api::meta::{Kind, KindRef};
 use crate::api::names::ObjectKey;
 use crate::api::reason::Reason;
 use crate::reconciler::{
-    Actor, AnyView, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Fold, Inside, Inputs, Mode, NameChange, PlatformClient,
-    Port, ProviderConfig, Raised, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Says, Seen, Snapshot, Target, TenantIdentity,
-    Topic, Verb, Workspace, WorkspaceClient, decode_text,
+    Actor, Answer, AnyView, Call, CallError, ClusterContext, Context, Declared, Deletion, Fold, Inputs, Inside, Mode, NameChange,
+    PlatformClient, Port, ProviderConfig, Raised, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Says, Seen, Snapshot,
+    Target, TenantIdentity, Topic, Verb, Workspace, WorkspaceClient, decode_text,
 };
 
 use super::clock::Moment;
@@ -185,7 +185,13 @@ impl<R: Reconciler> Seat<R> {
         Ok(recheck)
     }
 
-    async fn write_status(&self, ctx: &Context<R::Config>, conditions: &[ReportedCondition], fields: &Value, moment: Moment) -> Result<(), CallError> {
+    async fn write_status(
+        &self,
+        ctx: &Context<R::Config>,
+        conditions: &[ReportedCondition],
+        fields: &Value,
+        moment: Moment,
+    ) -> Result<(), CallError> {
         let body = {
             let snapshot = ctx.inside.snapshot.lock();
             status::body(R::Object::REF, &snapshot.raw, &self.actor, conditions, fields, &moment.stamp())

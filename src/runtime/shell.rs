@@ -184,8 +184,13 @@ impl Shell {
             Ok((id, (work, ended))) => (id, Some(work), ended),
             Err(error) => {
                 error!(%error, "a call ended outside its guard");
-                let ended =
-                    Ended { outcome: Outcome::Backoff, recheck: None, starved: false, written: Vec::new(), failed: Some(Reason::ReconcileFailed) };
+                let ended = Ended {
+                    outcome: Outcome::Backoff,
+                    recheck: None,
+                    starved: false,
+                    written: Vec::new(),
+                    failed: Some(Reason::ReconcileFailed),
+                };
                 (error.id(), None, ended)
             }
         };
@@ -207,7 +212,8 @@ impl Shell {
             ReportedCondition::new("Accepted", ConditionStatus::False, Reason::Invalid, format!("{text}; the last good one stays in force"))
         };
         let Ok(object) = serde_json::from_str::<Value>(&raw.body) else { return };
-        let fields = object.pointer("/metadata/generation").map_or(Value::Null, |generation| serde_json::json!({"observedGeneration": generation}));
+        let fields =
+            object.pointer("/metadata/generation").map_or(Value::Null, |generation| serde_json::json!({"observedGeneration": generation}));
         let Some(body) = status::body(kind, &object, &actor, &[verdict], &fields, &self.outside.clock.moment().stamp()) else { return };
         let name = ObjectName::cluster_scoped(raw.name.name.clone());
         let ask = rest::ask(&self.outside.provider_base, kind, &name, &Verb::ApplyStatus { manager: actor.name, body });

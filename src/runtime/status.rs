@@ -96,10 +96,10 @@ mod tests {
 
     fn object() -> Value {
         json!({"metadata": {"name": "demo", "namespace": "default", "uid": "u", "resourceVersion": "7", "generation": 2},
-            "status": {"ready": false, "conditions": [
-                {"type": "Ready", "status": "False", "reason": "Pending", "message": "", "lastTransitionTime": "t0"},
-                {"type": "Scheduled", "status": "True", "reason": "Scheduled", "message": "at otc", "lastTransitionTime": "t0", "observedGeneration": 1},
-            ]}})
+        "status": {"ready": false, "conditions": [
+            {"type": "Ready", "status": "False", "reason": "Pending", "message": "", "lastTransitionTime": "t0"},
+            {"type": "Scheduled", "status": "True", "reason": "Scheduled", "message": "at otc", "lastTransitionTime": "t0", "observedGeneration": 1},
+        ]}})
     }
 
     fn say(holds: bool, message: &str) -> ReportedCondition {

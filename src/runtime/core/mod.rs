@@ -195,9 +195,7 @@ impl Core {
         let here = |kind| super::rest::collection(&self.setup.provider_base, kind);
         let all = |shard, kind| super::rest::collection(&super::rest::scoped(&self.shards.url(shard), None), kind);
         match role {
-            Role::Slice => {
-                Source { url: here(crate::api::kcp::ENDPOINT_SLICE), only: Some(self.setup.export.clone()), keep: Keep::Body }
-            }
+            Role::Slice => Source { url: here(crate::api::kcp::ENDPOINT_SLICE), only: Some(self.setup.export.clone()), keep: Keep::Body },
             Role::Config(kind) => Source { url: here(kind), only: Some(self.setup.config_name.clone()), keep: Keep::Body },
             Role::Platform(kind) => Source { url: here(kind), only: None, keep: Keep::Body },
             Role::Roster(shard) => Source { url: all(shard, crate::api::kcp::BINDING), only: None, keep: Keep::Body },
@@ -370,7 +368,8 @@ impl Core {
 
     /// When [`Self::settle`] has to be called again even if nothing happens.
     pub(crate) fn wake_at(&self) -> Option<Duration> {
-        let times = [self.queue.next_due(), self.rechecks.next(), self.objects.next_overdue(), self.next_release(), self.shards.next_expiry()];
+        let times =
+            [self.queue.next_due(), self.rechecks.next(), self.objects.next_overdue(), self.next_release(), self.shards.next_expiry()];
         times.into_iter().flatten().min()
     }
 

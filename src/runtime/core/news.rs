@@ -85,7 +85,15 @@ impl Core {
         }
     }
 
-    fn change_name(&mut self, now: Moment, shard: ShardId, kind: KindRef, workspace: &crate::api::names::LogicalCluster, name: &str, present: bool) {
+    fn change_name(
+        &mut self,
+        now: Moment,
+        shard: ShardId,
+        kind: KindRef,
+        workspace: &crate::api::names::LogicalCluster,
+        name: &str,
+        present: bool,
+    ) {
         let names = self.names.entry(kind).or_default();
         let changed = if present { names.insert(workspace, name, shard) } else { names.remove(workspace, name, shard) };
         if changed {

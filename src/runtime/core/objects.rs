@@ -65,7 +65,8 @@ impl Objects {
         let Some(cache) = self.kinds.get_mut(&kind) else { return false };
         if let Some(entry) = cache.get(key)
             && entry.shard == shard
-            && (entry.raw.resource_version == raw.resource_version || entry.raw.version().zip(raw.version()).is_some_and(|(have, new)| new < have))
+            && (entry.raw.resource_version == raw.resource_version
+                || entry.raw.version().zip(raw.version()).is_some_and(|(have, new)| new < have))
         {
             return false;
         }
@@ -92,7 +93,8 @@ impl Objects {
     pub(super) fn of_shard(&self, shard: ShardId, workspace: Option<&LogicalCluster>) -> Vec<(KindRef, ObjectKey)> {
         let mut found = Vec::new();
         for (kind, cache) in &self.kinds {
-            let mine = cache.iter().filter(|(key, entry)| entry.shard == shard && workspace.is_none_or(|workspace| key.workspace == *workspace));
+            let mine =
+                cache.iter().filter(|(key, entry)| entry.shard == shard && workspace.is_none_or(|workspace| key.workspace == *workspace));
             found.extend(mine.map(|(key, _)| (*kind, key.clone())));
         }
         found

@@ -60,8 +60,12 @@ impl Rechecks {
 
     /// Takes out the work whose inputs are fresh by now, or that has waited too long.
     pub(super) fn refreshed(&mut self, now: Duration, fresh: impl Fn(&Work, Duration) -> bool) -> Vec<Work> {
-        let done: Vec<Work> =
-            self.waiting.iter().filter(|(work, (since, deadline))| *deadline <= now || fresh(work, *since)).map(|(work, _)| work.clone()).collect();
+        let done: Vec<Work> = self
+            .waiting
+            .iter()
+            .filter(|(work, (since, deadline))| *deadline <= now || fresh(work, *since))
+            .map(|(work, _)| work.clone())
+            .collect();
         for work in &done {
             self.waiting.remove(work);
         }

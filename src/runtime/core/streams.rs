@@ -99,9 +99,7 @@ impl Stream {
 
     /// Whether waiting for a first sync is pointless or over.
     pub(super) fn is_decided(&self, now: Moment) -> bool {
-        self.synced
-            || matches!(self.health, Health::SyncedEmpty | Health::Forbidden { .. })
-            || now.mono >= self.opened.mono + SYNC_PATIENCE
+        self.synced || matches!(self.health, Health::SyncedEmpty | Health::Forbidden { .. }) || now.mono >= self.opened.mono + SYNC_PATIENCE
     }
 
     /// When [`Self::is_decided`] becomes true by time alone.

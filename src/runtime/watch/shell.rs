@@ -108,7 +108,13 @@ fn log(source: &Source, health: &Health) {
     }
 }
 
-fn list(transport: Arc<Transport>, source: &Source, attempt: u64, limit: u32, cont: Option<&str>) -> BoxStream<'static, (u64, Answer<Raw>)> {
+fn list(
+    transport: Arc<Transport>,
+    source: &Source,
+    attempt: u64,
+    limit: u32,
+    cont: Option<&str>,
+) -> BoxStream<'static, (u64, Answer<Raw>)> {
     let (ask, keep, deadline) = (source.list(limit, cont), source.keep, Settings::default().list_deadline);
     stream::once(async move {
         let answer = match transport.send(&ask, deadline).await {
