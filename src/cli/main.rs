@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use super::{bind, init, manifests, run, servers};
+use super::{bind, dev, init, manifests, run, servers};
 
 /// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ pub struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run a kcp with tenants and clusters on this machine, and watch.
+    Dev(dev::DevArgs),
     /// Set up a provider workspace, or a provider's door.
     Init(init::InitArgs),
     /// Run the manager.
@@ -40,8 +42,12 @@ pub enum Verb {
 impl Cli {
     /// Runs the verb; an error is for the terminal.
     pub async fn run(self) -> anyhow::Result<()> {
-        log_to_stderr(self.log_json);
+        // `dev` logs to a file, so that its table stays readable.
+        if !matches!(self.verb, Verb::Dev(_)) {
+            log_to_stderr(self.log_json);
+        }
         match self.verb {
+            Verb::Dev(verb) => verb.run().await,
             Verb::Init(verb) => verb.run().await,
             Verb::Run(verb) => verb.run().await,
             Verb::Bind(verb) => verb.run().await,
