@@ -65,6 +65,8 @@ pub(crate) struct ViewSpec {
 pub(crate) struct AnyConfig {
     pub(crate) value: Arc<dyn Any + Send + Sync>,
     pub(crate) poll: Option<Duration>,
+    /// The rules for who is served.
+    pub(crate) allowed: Arc<[String]>,
 }
 
 /// What a configuration change is about: some topics, or everything.
@@ -307,7 +309,11 @@ impl<R: Reconciler> Served for Seat<R> {
                 Some(config)
             }
         };
-        Ok(config.map(|config| AnyConfig { poll: config.runtime().poll_interval(), value: Arc::new(config) }))
+        Ok(config.map(|config| AnyConfig {
+            poll: config.runtime().poll_interval(),
+            allowed: config.runtime().allowed_workspaces().into(),
+            value: Arc::new(config),
+        }))
     }
 
     fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange {
