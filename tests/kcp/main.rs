@@ -1,6 +1,8 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
 mod init;
+mod manage;
+mod paths;
 mod schedule;
 mod support;
 
