@@ -162,7 +162,8 @@ impl Reconciler for Scheduler {
             entitled: entitled(&ctx.workspace, ctx.config.spec.runtime.allowed_workspaces()),
         });
         match plan {
-            Plan::Keep => Ok(Report::unchanged().recheck(Recheck::Backoff)),
+            // What could not be read wakes the cluster when it can be; nothing else is to be done before.
+            Plan::Keep => Ok(Report::unchanged()),
             Plan::RemoveOrphan(orphan) => {
                 let _ = self.projection.delete(ctx, &orphan).await?;
                 let message = "the projection of an earlier cluster of this name is being deleted";
