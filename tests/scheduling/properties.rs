@@ -72,7 +72,9 @@ proptest! {
         let mut objects = objects;
         let mut folded = objects.catalog();
         for batch in &batches {
-            batch.iter().for_each(|edit| objects.edit(edit));
+            for edit in batch {
+                objects.edit(edit);
+            }
             folded = apply(&folded, batch);
         }
         let at_once = objects.catalog();
