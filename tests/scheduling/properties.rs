@@ -51,7 +51,7 @@ fn wakes(tenant: &Tenant, before: &Catalog, after: &Catalog) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn the_order_in_which_objects_arrive_changes_nothing(
@@ -199,9 +199,14 @@ proptest! {
     }
 
     #[test]
-    fn a_settled_cluster_hears_of_whatever_hurts_it(objects in objects(), edits in edits(4), tenant in tenant()) {
+    fn a_settled_cluster_hears_of_whatever_hurts_it(
+        objects in objects(), edits in edits(4), tenant in tenant(), stored_without_reference in any::<bool>(),
+    ) {
         let before = objects.catalog();
-        if let Some(settled) = tenant.settled(&schedule(tenant.request(&before))) {
+        if let Some(mut settled) = tenant.settled(&schedule(tenant.request(&before))) {
+            if stored_without_reference {
+                settled.cluster.spec.provider_ref = None;
+            }
             let after = apply(&before, &edits);
             let now = schedule(settled.request(&after));
             prop_assert!(types(&now).is_some() || wakes(&settled, &before, &after), "it became {now:?}");
