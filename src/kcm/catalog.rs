@@ -255,3 +255,6 @@ fn remove<T>(sorted: &mut Vec<Arc<T>>, order: impl Fn(&T) -> std::cmp::Ordering)
         sorted.remove(at);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,11 +31,12 @@ fn machine_type(cpu: i64, regions: &[&str]) -> Value {
     json!({"providerMachineType": "any", "cpu": cpu, "memory": "1Gi", "availableRegions": regions})
 }
 
-/// A catalog with one offering of otc that lists m1, which exists in eu-de, and `later`, which does not exist.
+/// A catalog with one offering of otc that lists m1, which exists in eu-de, and `later`, which does not exist; `known` exists there too.
 fn catalog() -> Catalog {
     let offering = serde_json::from_str(OFFERING).unwrap();
     let type_ = serde_json::from_value(machine_type(4, &["eu-de"])).unwrap();
-    Catalog::default().apply([Change::Offering("otc-eu", Some(&offering)), Change::Type("m1", Some(&type_))])
+    let known = Change::Type("known", Some(&type_));
+    Catalog::default().apply([Change::Offering("otc-eu", Some(&offering)), Change::Type("m1", Some(&type_)), known])
 }
 
 /// Who wakes when the offering is merged with this patch; `null` removes it.
@@ -94,6 +95,7 @@ fn a_listed_name_counts_once_its_type_exists() {
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "later", "unknown"]})), NOBODY);
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1"]})), NOBODY, "nobody could use `later`");
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["later"]})), ALL_OF_OTC, "m1 was lost");
+    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "known"]})), WAITING);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-de"])), WAITING);
     assert_eq!(wakes_type("unlisted", machine_type(8, &["eu-de"])), NOBODY);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-nl"])), NOBODY);
