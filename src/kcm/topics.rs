@@ -153,8 +153,13 @@ impl<'a> Reach<'a> {
 
     /// Adds what the offerings of the region serve there that list the type in this slot.
     fn add_listing(&mut self, catalog: &'a Catalog, region: &'a str, slot: u32) {
+        let mut last: Option<&Offering> = None;
         for offering in catalog.serving(region).iter().filter(|offering| offering.listed().contains(slot)) {
-            self.add(region, offering, |_| true);
+            // Offerings of one provider stand together and mostly serve the same versions: those add nothing.
+            if !last.is_some_and(|last| last.serves_like(offering)) {
+                self.add(region, offering, |_| true);
+            }
+            last = Some(offering);
         }
     }
 
