@@ -135,3 +135,20 @@ fn a_provider_name_wakes_who_waits_for_it_and_its_loss_wakes_who_lives_there() {
     assert_eq!(woken("gcp", true), [true, false, false, false]);
     assert_eq!(woken("aws", false), [true, false, false, true]);
 }
+
+#[test]
+fn a_type_concerns_every_provider_and_version_whose_offering_lists_it() {
+    let offerings = [("a", "aws", "1.34.2"), ("b", "otc", "1.33.6"), ("c", "otc", "1.34.2"), ("d", "stackit", "1.34.2")];
+    let specs = offerings.map(|(_, provider, version)| {
+        let mut spec: Value = serde_json::from_str(OFFERING).unwrap();
+        spec["providerRef"]["name"] = provider.into();
+        spec["availableVersions"] = json!([version]);
+        serde_json::from_value(spec).unwrap()
+    });
+    let before = catalog().apply(offerings.iter().zip(&specs).map(|((name, ..), spec)| Change::Offering(name, Some(spec))));
+    let larger = serde_json::from_value(machine_type(5, &["eu-de"])).unwrap();
+    let raised = raised(&before, &before.apply([Change::Type("m1", Some(&larger))]));
+    for (_, provider, version) in offerings {
+        assert!(raised.contains(&Topic::helps_of("eu-de", version, provider)), "{provider} {version}");
+    }
+}
