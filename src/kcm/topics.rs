@@ -6,64 +6,13 @@
 //! that is refreshed by the requeue.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, MachineType, Offering};
 use crate::api::condition::holds_for;
 use crate::api::meta::ServiceObject;
 use crate::api::tenant::KubernetesCluster;
-
-/// A subject that clusters subscribe to. Opaque; two that read alike are one, which at worst wakes a cluster in vain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Topic(Arc<str>);
-
-impl Topic {
-    /// The topic as text, for logs.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn new(text: fmt::Arguments<'_>) -> Self {
-        Self(text.to_string().into())
-    }
-
-    /// What can help any waiting cluster of that region and version.
-    fn helps(region: &str, version: &str) -> Self {
-        Self::new(format_args!("helps|{region}|{version}"))
-    }
-
-    /// The same, of one provider.
-    fn helps_of(region: &str, version: &str, provider: &str) -> Self {
-        Self::new(format_args!("helps|{region}|{version}|{provider}"))
-    }
-
-    /// What can hurt a settled cluster.
-    fn hurts(region: &str, version: &str, provider: &str) -> Self {
-        Self::new(format_args!("hurts|{region}|{version}|{provider}"))
-    }
-
-    /// Any Provider of the workspace appeared or went.
-    fn any_name() -> Self {
-        Self::new(format_args!("name"))
-    }
-
-    /// The Provider of that name appeared or went.
-    fn name(name: &str) -> Self {
-        Self::new(format_args!("name|{name}"))
-    }
-
-    /// The Provider of that name went.
-    fn name_gone(name: &str) -> Self {
-        Self::new(format_args!("name-gone|{name}"))
-    }
-}
-
-impl fmt::Display for Topic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use crate::reconciler::Topic;
 
 /// What a cluster waits for: settled means Scheduled=True for its current generation, on a provider that its spec names.
 enum Stance<'a> {
@@ -86,26 +35,26 @@ impl<'a> Stance<'a> {
 pub fn concerns_of(cluster: &KubernetesCluster) -> Vec<Topic> {
     let (region, version) = (&cluster.spec.region, &cluster.spec.version);
     vec![match Stance::of(cluster) {
-        Stance::Settled { provider } => Topic::hurts(region, version, provider),
-        Stance::Needy { pin: Some(provider) } => Topic::helps_of(region, version, provider),
-        Stance::Needy { pin: None } => Topic::helps(region, version),
+        Stance::Settled { provider } => hurts(region, version, provider),
+        Stance::Needy { pin: Some(provider) } => helps_of(region, version, provider),
+        Stance::Needy { pin: None } => helps(region, version),
     }]
 }
 
 /// The topics of the Provider names in the cluster's own workspace that concern it.
 pub fn name_concerns_of(cluster: &KubernetesCluster) -> Vec<Topic> {
     vec![match Stance::of(cluster) {
-        Stance::Settled { provider } => Topic::name_gone(provider),
-        Stance::Needy { pin: Some(provider) } => Topic::name(provider),
-        Stance::Needy { pin: None } => Topic::any_name(),
+        Stance::Settled { provider } => name_gone(provider),
+        Stance::Needy { pin: Some(provider) } => named(provider),
+        Stance::Needy { pin: None } => any_name(),
     }]
 }
 
 /// The topics that a Provider raises in its workspace when it appears or, with `appeared` false, when it is gone.
 pub fn name_raised(name: &str, appeared: bool) -> Vec<Topic> {
-    let mut topics = vec![Topic::any_name(), Topic::name(name)];
+    let mut topics = vec![any_name(), named(name)];
     if !appeared {
-        topics.push(Topic::name_gone(name));
+        topics.push(name_gone(name));
     }
     topics
 }
@@ -225,11 +174,10 @@ impl<'a> Changes<'a> {
 
     /// Whatever hurts one cluster may also change the reason of one that waits.
     fn topics(self) -> BTreeSet<Topic> {
-        let mut topics: BTreeSet<Topic> =
-            self.hurt.iter().map(|(region, version, provider)| Topic::hurts(region, version, provider)).collect();
+        let mut topics: BTreeSet<Topic> = self.hurt.iter().map(|(region, version, provider)| hurts(region, version, provider)).collect();
         for (region, version, provider) in self.helped.iter().chain(self.hurt.iter()) {
-            topics.insert(Topic::helps(region, version));
-            topics.insert(Topic::helps_of(region, version, provider));
+            topics.insert(helps(region, version));
+            topics.insert(helps_of(region, version, provider));
         }
         topics
     }
@@ -256,6 +204,36 @@ fn differing<'a, T>(
             pairs.push((old.map(AsRef::as_ref), new.map(AsRef::as_ref)));
         }
     }
+}
+
+/// What can help any waiting cluster of that region and version. Two that read alike at worst wake a cluster in vain.
+fn helps(region: &str, version: &str) -> Topic {
+    Topic::new(format!("helps|{region}|{version}"))
+}
+
+/// The same, of one provider.
+fn helps_of(region: &str, version: &str, provider: &str) -> Topic {
+    Topic::new(format!("helps|{region}|{version}|{provider}"))
+}
+
+/// What can hurt a settled cluster.
+fn hurts(region: &str, version: &str, provider: &str) -> Topic {
+    Topic::new(format!("hurts|{region}|{version}|{provider}"))
+}
+
+/// Any Provider of the workspace appeared or went.
+fn any_name() -> Topic {
+    Topic::new("name")
+}
+
+/// The Provider of that name appeared or went.
+fn named(name: &str) -> Topic {
+    Topic::new(format!("name|{name}"))
+}
+
+/// The Provider of that name went.
+fn name_gone(name: &str) -> Topic {
+    Topic::new(format!("name-gone|{name}"))
 }
 
 #[cfg(test)]

@@ -117,9 +117,9 @@ fn a_type_that_grows_wakes_who_waits_and_one_that_shrinks_or_goes_wakes_all_who_
 #[test]
 fn a_true_condition_of_an_older_generation_does_not_settle_a_cluster() {
     let mut edited = cluster("eu-de", Some("otc"), true);
-    assert_eq!(concerns_of(&edited), [Topic::hurts("eu-de", "1.34.2", "otc")]);
+    assert_eq!(concerns_of(&edited), [super::hurts("eu-de", "1.34.2", "otc")]);
     edited.metadata.generation = Some(3);
-    assert_eq!(concerns_of(&edited), [Topic::helps_of("eu-de", "1.34.2", "otc")]);
+    assert_eq!(concerns_of(&edited), [super::helps_of("eu-de", "1.34.2", "otc")]);
 }
 
 #[test]
@@ -149,6 +149,6 @@ fn a_type_concerns_every_provider_and_version_whose_offering_lists_it() {
     let larger = serde_json::from_value(machine_type(5, &["eu-de"])).unwrap();
     let raised = raised(&before, &before.apply([Change::Type("m1", Some(&larger))]));
     for (_, provider, version) in offerings {
-        assert!(raised.contains(&Topic::helps_of("eu-de", version, provider)), "{provider} {version}");
+        assert!(raised.contains(&super::helps_of("eu-de", version, provider)), "{provider} {version}");
     }
 }

@@ -60,10 +60,7 @@ where
                 Some(Order::Refresh) => Input::Refresh,
                 None => return,
             },
-            answer = answers.next() => match answer {
-                Some((attempt, answer)) => Input::Answer { attempt, answer },
-                None => { answers = stream::pending().boxed(); continue; }
-            },
+            Some((attempt, answer)) = answers.next() => Input::Answer { attempt, answer },
             () = tokio::time::sleep_until(clock.instant(machine.wake_at())) => Input::Elapsed,
         };
         for output in machine.step(clock.now(), clock.jitter(), input) {
