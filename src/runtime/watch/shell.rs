@@ -124,6 +124,7 @@ fn list(
         };
         (attempt, answer)
     })
+    .fuse()
     .boxed()
 }
 
@@ -158,6 +159,7 @@ fn watch(transport: Arc<Transport>, source: &Source, attempt: u64, resource_vers
             }
         })
         .map(move |answer| (attempt, answer))
+        .fuse()
         .boxed()
 }
 
