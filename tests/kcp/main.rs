@@ -1,6 +1,11 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
+mod bindings;
+mod deletion;
 mod init;
+mod isolation;
+mod permissions;
+mod readiness;
 mod schedule;
 mod support;
 
