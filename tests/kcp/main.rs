@@ -1,8 +1,13 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
+mod bindings;
+mod deletion;
 mod init;
 mod manage;
 mod paths;
+mod isolation;
+mod permissions;
+mod readiness;
 mod schedule;
 mod support;
 

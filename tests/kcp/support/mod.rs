@@ -1,6 +1,7 @@
 //! The kcp that the tests of this process share, and workspaces in it.
 
 pub(crate) mod platform;
+pub(crate) mod provider;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
