@@ -3,9 +3,9 @@
 mod bindings;
 mod deletion;
 mod init;
+mod isolation;
 mod manage;
 mod paths;
-mod isolation;
 mod permissions;
 mod readiness;
 mod schedule;
