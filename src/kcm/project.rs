@@ -31,7 +31,7 @@ pub fn ownership(projection: &Projection, cluster: &KubernetesCluster) -> Owners
     let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
     if group != tenant::GROUP || controller.kind != KubernetesCluster::REF.kind || controller.name != cluster.metadata.name {
         Ownership::Foreign
-    } else if controller.uid == cluster.metadata.uid() {
+    } else if !controller.uid.is_empty() && controller.uid == cluster.metadata.uid() {
         Ownership::Ours
     } else {
         Ownership::Orphan { uid: controller.uid.clone() }
@@ -108,3 +108,6 @@ fn owner(cluster: &KubernetesCluster) -> OwnerReference {
         block_owner_deletion: Some(false),
     }
 }
+
+#[cfg(test)]
+mod tests;

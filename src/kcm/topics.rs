@@ -230,3 +230,6 @@ fn differing<'a, T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,3 +179,58 @@ pub(super) fn sorted(names: &[String]) -> Vec<Arc<str>> {
 pub(super) fn holds(names: &[Arc<str>], name: &str) -> bool {
     names.binary_search_by(|held| (**held).cmp(name)).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> VirtualMachineTypeSpec {
+        let amount = Quantity::try_from(1).unwrap();
+        VirtualMachineTypeSpec {
+            provider_machine_type: String::new(),
+            cpu: amount.clone(),
+            memory: amount,
+            available_regions: vec!["eu-de".to_owned()],
+        }
+    }
+
+    #[test]
+    fn names_that_nobody_uses_any_more_leave_no_trace() {
+        let mut types = Types::default();
+        let mut listed = Bits::default();
+        for day in 0..1000 {
+            let names = [format!("m-{day}"), format!("n-{day}")];
+            let today = types.list(&names);
+            types.unlist(&listed);
+            listed = today;
+            types.define(&names[0], Some(&spec()));
+            types.define(&names[0], None);
+        }
+        assert!(types.slots.len() <= 4, "{} slots for two names", types.slots.len());
+        assert_eq!(types.by_name.len(), 2);
+    }
+
+    #[test]
+    fn a_name_listed_twice_counts_once() {
+        let mut types = Types::default();
+        let names = ["m".to_owned(), "m".to_owned()];
+        let listed = types.list(&names);
+        types.unlist(&listed);
+        assert!(types.by_name.is_empty());
+    }
+
+    #[test]
+    fn a_type_keeps_its_slot_while_it_is_listed_or_defined() {
+        let mut types = Types::default();
+        let listed = types.list(&["m".to_owned()]);
+        let (_, defined) = types.define("m", Some(&spec()));
+        let slot = defined.unwrap().slot();
+        assert!(listed.contains(slot));
+        types.define("m", None);
+        types.unlist(&types.clone().list(&[]));
+        assert_eq!(types.slot("m"), Some(slot));
+        types.define("m", Some(&spec()));
+        types.unlist(&listed);
+        assert_eq!(types.slot("m"), Some(slot));
+    }
+}
