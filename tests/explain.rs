@@ -233,31 +233,31 @@ fn bad_input_exits_2_and_names_file_document_and_field() {
         format!("{CATALOG}{}", good.replace(from, to))
     };
     for (why, text, expected) in [
-        ("an unknown kind", with("KubernetesCluster", "Cluster"), "document 4 (line 22): kind: \"Cluster\" is none of KubernetesCluster,"),
+        ("an unknown kind", with("KubernetesCluster", "Cluster"), "document 4 (line 21): kind: \"Cluster\" is none of KubernetesCluster,"),
         (
             "an unknown version",
             with("edge-connect.eu/v1alpha1", "edge-connect.eu/v2"),
-            "document 4 (line 22): apiVersion: \"kubernetes.edge-connect.eu/v2\" is not that of a KubernetesCluster, which is \
+            "document 4 (line 21): apiVersion: \"kubernetes.edge-connect.eu/v2\" is not that of a KubernetesCluster, which is \
              kubernetes.edge-connect.eu/v1alpha1 or provider.kubernetes.edge-connect.eu/v1alpha1",
         ),
-        ("no version", with("apiVersion: kubernetes.edge-connect.eu/v1alpha1\n", ""), "document 4 (line 22): apiVersion: is missing"),
-        ("no name", with("name: demo, ", ""), "document 4 (line 22): metadata.name: is missing"),
-        ("no metadata", with("metadata: {name: demo, namespace: team}\n", ""), "document 4 (line 22): metadata.name: is missing"),
-        ("a version without quotes", with("1.34.2", "1.34"), "document 4 (line 22): spec.version: must be a string, not 1.34; put it in quotes"),
-        ("a required field", with("  region: eu-de\n", ""), "document 4 (line 22): spec.region: is missing"),
-        ("another type", with("replicas: 3", "replicas: many"), "document 4 (line 22): spec.nodePools[0].replicas: must be an integer"),
-        ("out of range", with("replicas: 3", "replicas: -1"), "document 4 (line 22): spec.nodePools[0].replicas: -1 is not between 0 and 10000"),
-        ("a negative amount", with("cpu: 4", "cpu: -4"), "document 4 (line 22): spec.nodePools[0].capabilities.cpu: a quantity must not be"),
-        ("no pools", with(&format!("\n  - {pool}"), " []"), "document 4 (line 22): spec.nodePools: must not be empty"),
+        ("no version", with("apiVersion: kubernetes.edge-connect.eu/v1alpha1\n", ""), "document 4 (line 21): apiVersion: is missing"),
+        ("no name", with("name: demo, ", ""), "document 4 (line 21): metadata.name: is missing"),
+        ("no metadata", with("metadata: {name: demo, namespace: team}\n", ""), "document 4 (line 21): metadata.name: is missing"),
+        ("a version without quotes", with("1.34.2", "1.34"), "document 4 (line 21): spec.version: must be a string, not 1.34; put it in quotes"),
+        ("a required field", with("  region: eu-de\n", ""), "document 4 (line 21): spec.region: is missing"),
+        ("another type", with("replicas: 3", "replicas: many"), "document 4 (line 21): spec.nodePools[0].replicas: must be an integer"),
+        ("out of range", with("replicas: 3", "replicas: -1"), "document 4 (line 21): spec.nodePools[0].replicas: -1 is not between 0 and 10000"),
+        ("a negative amount", with("cpu: 4", "cpu: -4"), "document 4 (line 21): spec.nodePools[0].capabilities.cpu: a quantity must not be"),
+        ("no pools", with(&format!("\n  - {pool}"), " []"), "document 4 (line 21): spec.nodePools: must not be empty"),
         ("too many pools", with(&format!("\n  - {pool}"), &format!(" [{}]", vec![pool; 51].join(", "))), "spec.nodePools: has 51 items"),
         ("a pool twice", with(&format!("- {pool}"), &format!("- {pool}\n  - {pool}")), "spec.nodePools[1].name: \"workers\" is listed twice"),
-        ("an object twice", format!("{CATALOG}{good}{good}"), "document 5 (line 30): metadata.name: the KubernetesCluster team/demo is already in all.yaml: document 4 (line 22)"),
-        ("broken YAML", with("region: eu-de", "region: [eu-de"), "document 4 (line 22): is not YAML at line "),
-        ("no object", format!("{CATALOG}---\n- a\n"), "document 4 (line 22): is not an object"),
+        ("an object twice", format!("{CATALOG}{good}{good}"), "document 5 (line 29): metadata.name: the KubernetesCluster team/demo is already in all.yaml: document 4 (line 21)"),
+        ("broken YAML", with("region: eu-de", "region: [eu-de"), "document 4 (line 21): is not YAML at line "),
+        ("no object", format!("{CATALOG}---\n- a\n"), "document 4 (line 21): is not an object"),
         (
             "a type's amount",
             CATALOG.replace("cpu: '8'", "cpu: 8 cores"),
-            "document 3 (line 17): spec.cpu: `8 cores` is not a quantity",
+            "document 3 (line 16): spec.cpu: `8 cores` is not a quantity",
         ),
         (
             "a configuration that the manager would refuse",
@@ -289,7 +289,12 @@ fn everything_that_is_wrong_is_said_at_once_up_to_a_bound() {
     assert!(outcome.stderr.ends_with("Error: and 10 more problems\n"), "{}", outcome.stderr);
     let outcome = kcm(folder.path(), &["-f", "b.json", "none.yaml", ".", "-", "-"], "");
     assert_eq!(outcome.code, 2);
-    for part in ["b.json: document 1 (line 1): is not JSON", "none.yaml: cannot be read", ".: cannot be read: it is a folder", "stdin: standard input can be read once"] {
+    for part in [
+        "b.json: document 1 (line 1): is not JSON",
+        "none.yaml: cannot be read",
+        ".: cannot be read: it is a folder",
+        "stdin: standard input can be read once",
+    ] {
         assert!(outcome.stderr.contains(part), "{part:?} is not in {}", outcome.stderr);
     }
 }
@@ -301,7 +306,7 @@ fn unknown_fields_are_warned_of_and_fail_nothing() {
     assert_eq!(outcome.code, 0);
     assert_eq!(
         outcome.stderr,
-        "Warning: all.yaml: document 5 (line 27): spec.nodePools[0].capabilities.gpu: unknown field; a server would drop it\n"
+        "Warning: all.yaml: document 5 (line 26): spec.nodePools[0].capabilities.gpu: unknown field; a server would drop it\n"
     );
     assert_eq!(outcome.json()[0]["scheduled"], true);
 }
@@ -348,15 +353,14 @@ fn document<K: Kind>(object: &K) -> Value {
 
 /// The documents of a catalog and its Providers.
 fn shared(objects: &world::Objects, providers: &BTreeSet<String>) -> Vec<Value> {
-    let catalog = |kind: &str, group: &str, name: &String, spec: Value| {
-        json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": {"name": name}, "spec": spec})
-    };
+    let catalog = |kind: &str, group: &str, name: &String, spec: Value| json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": {"name": name}, "spec": spec});
     let offerings = objects.offerings.iter().map(|(name, spec)| {
         catalog("KubernetesClusterOffering", "provider.kubernetes.edge-connect.eu", name, serde_json::to_value(spec).unwrap())
     });
-    let types = objects.types.iter().map(|(name, spec)| {
-        catalog("VirtualMachineType", "provider.edge-connect.eu", name, serde_json::to_value(spec).unwrap())
-    });
+    let types = objects
+        .types
+        .iter()
+        .map(|(name, spec)| catalog("VirtualMachineType", "provider.edge-connect.eu", name, serde_json::to_value(spec).unwrap()));
     let providers = providers.iter().map(|name| {
         let spec = json!({"credentialsSecretRef": {"namespace": "default", "name": "account"}});
         document(&serde_json::from_value::<Provider>(json!({"metadata": {"name": name}, "spec": spec})).unwrap())

@@ -1,5 +1,6 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
+mod explain;
 mod init;
 mod schedule;
 mod support;

@@ -31,7 +31,8 @@ pub(super) fn with_metadata(mut schema: Value, namespaced: bool) -> Value {
         "generateName": opaque(), "selfLink": opaque(), "deletionGracePeriodSeconds": opaque(), "managedFields": opaque(),
     });
     if namespaced {
-        properties["namespace"] = json!({ "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" });
+        properties["namespace"] =
+            json!({ "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" });
     }
     schema["properties"]["metadata"] = json!({ "type": "object", "required": ["name"], "properties": properties });
     schema

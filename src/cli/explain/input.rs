@@ -115,7 +115,9 @@ fn split(place: &Place, text: &str, documents: &mut Vec<Document>, problems: &mu
         match json(place, text) {
             Ok(found) => return documents.extend(found),
             // What begins with a brace may be YAML in its flow style, unless the file says that it is not.
-            Err(problem) if Path::new(&*place.file).extension().is_some_and(|extension| extension == "json") => return problems.push(problem),
+            Err(problem) if Path::new(&*place.file).extension().is_some_and(|extension| extension == "json") => {
+                return problems.push(problem);
+            }
             Err(_) => {}
         }
     }
@@ -191,7 +193,7 @@ pub(super) fn flatten(document: Document, is_list: impl Fn(&str, &str) -> bool) 
     if value["metadata"]["continue"].as_str().is_some_and(|token| !token.is_empty()) {
         return Err(place.bad("metadata.continue", "the list is one page of several; an incomplete catalog would decide otherwise"));
     }
-    let items = match value["items"].take() {
+    let items = match value.get_mut("items").map_or(Value::Null, Value::take) {
         Value::Array(items) => items,
         Value::Null => Vec::new(),
         _ => return Err(place.bad("items", "must be a list")),
@@ -221,7 +223,11 @@ mod tests {
     fn documents_are_counted_as_their_author_counts_them() {
         for (why, text, expected) in [
             ("no marker is needed for one", "a: 1\n", vec![(1, r#"{"a":1}"#)]),
-            ("a comment before the first marker is no document", "# head\n---\na: 1\n---\nb: 2\n", vec![(1, r#"{"a":1}"#), (2, r#"{"b":2}"#)]),
+            (
+                "a comment before the first marker is no document",
+                "# head\n---\na: 1\n---\nb: 2\n",
+                vec![(1, r#"{"a":1}"#), (2, r#"{"b":2}"#)],
+            ),
             ("an empty document in between counts", "a: 1\n---\n# nothing\n---\nb: 2\n---\n", vec![(1, r#"{"a":1}"#), (3, r#"{"b":2}"#)]),
             ("a marker may carry a comment", "--- # first\na: 1\n", vec![(1, r#"{"a":1}"#)]),
             ("dashes inside a value are none", "a: |\n  ---\n  x\nb: ----\n", vec![(1, r#"{"a":"---\nx\n","b":"----"}"#)]),

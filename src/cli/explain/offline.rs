@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::bounds;
 use super::input::{BadInput, Document, Place, flatten};
@@ -81,6 +81,10 @@ impl Gathering {
         }
         for field in bounds::prune(&known.schema, &mut value) {
             self.gathered.warnings.push(format!("{place}: {}: unknown field; a server would drop it", place.field(&field)));
+        }
+        if let Some(fields) = value.as_object_mut() {
+            // So that it is the name that is missing, as anybody would say.
+            fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         }
         let problems = bounds::check(&known.schema, &value);
         if !problems.is_empty() {
@@ -170,11 +174,12 @@ fn known<'a>(kinds: &'a [Known], value: &Value) -> Result<&'a Known, (&'static s
 
 /// Fills in what files leave out and the types ask for.
 fn complete(value: &mut Value, kind: KindRef) {
-    let metadata = &mut value["metadata"];
-    if kind.namespaced && metadata["namespace"].is_null() {
-        metadata["namespace"] = NAMESPACE.into();
+    let Some(metadata) = value["metadata"].as_object_mut() else { return };
+    if kind.namespaced {
+        metadata.entry("namespace").or_insert_with(|| NAMESPACE.into());
     }
-    for owner in metadata["ownerReferences"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+    let owners = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut);
+    for owner in owners.into_iter().flatten().filter_map(Value::as_object_mut) {
         owner.entry("uid").or_insert_with(|| "".into());
     }
 }

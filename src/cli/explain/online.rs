@@ -90,7 +90,10 @@ fn decoded<K: DeserializeOwned + Kind>(object: Value) -> anyhow::Result<K> {
 async fn catalog<K: Kind>(client: &AdminClient, workspace: &str, warnings: &mut Vec<String>) -> anyhow::Result<Vec<K>> {
     let objects = client.list(&resource(K::REF), "").await.map_err(|error| {
         let advice = if error.is_not_found() {
-            format!("workspace {workspace} serves no {}: it is no provider workspace, or kcm init has not run; see --provider-workspace", K::REF)
+            format!(
+                "workspace {workspace} serves no {}: it is no provider workspace, or kcm init has not run; see --provider-workspace",
+                K::REF
+            )
         } else {
             format!("cannot read the catalog in workspace {workspace}; the user needs list on {}", K::REF)
         };

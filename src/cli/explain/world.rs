@@ -64,7 +64,9 @@ pub(super) fn on_a_server(projection: &Projection, cluster: &KubernetesCluster) 
         Ownership::Orphan { .. } => {
             Use::Without("belongs to an earlier cluster of this name: it is deleted first, then scheduling starts afresh")
         }
-        Ownership::Foreign => Use::Without("was not made by the scheduler: it is never overwritten, and the cluster gets none until it is gone"),
+        Ownership::Foreign => {
+            Use::Without("was not made by the scheduler: it is never overwritten, and the cluster gets none until it is gone")
+        }
     }
 }
 

@@ -17,8 +17,21 @@ fn cluster(change: impl FnOnce(&mut Value)) -> Value {
 const SILENT: [&str; 5] = ["description", "anyOf", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields", "format"];
 /// Those that [`check`] and [`prune`] read.
 const HEEDED: [&str; 15] = [
-    "type", "properties", "additionalProperties", "items", "required", "enum", "pattern", "minLength", "maxLength", "minItems", "maxItems",
-    "minimum", "maximum", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+    "type",
+    "properties",
+    "additionalProperties",
+    "items",
+    "required",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
 ];
 
 fn keywords(schema: &Value, found: &mut BTreeSet<String>) {
@@ -38,7 +51,8 @@ fn every_keyword_of_the_schemas_is_heeded() {
     for definition in exported().iter().chain(&catalog()) {
         keywords(&with_metadata(definition.schema(), definition.kind.namespaced), &mut found);
     }
-    let known: BTreeSet<String> = SILENT.iter().chain(&HEEDED).chain(&["x-kubernetes-int-or-string"]).map(|&word| word.to_owned()).collect();
+    let known: BTreeSet<String> =
+        SILENT.iter().chain(&HEEDED).chain(&["x-kubernetes-int-or-string"]).map(|&word| word.to_owned()).collect();
     assert_eq!(found.difference(&known).collect::<Vec<_>>(), Vec::<&String>::new());
     assert!(HEEDED.iter().all(|keyword| found.contains(*keyword)), "a keyword is heeded that no schema has: {found:?}");
 }
