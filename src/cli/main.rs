@@ -30,7 +30,7 @@ pub enum Verb {
     Init(init::InitArgs),
     /// Run the manager.
     Run(run::RunArgs),
-    /// Print the APIBinding that a tenant applies.
+    /// Print the binding that a tenant applies.
     Bind(bind::BindArgs),
     /// Explain why a cluster is scheduled as it is, or why not.
     Explain(explain::ExplainArgs),

@@ -81,12 +81,9 @@ pub fn differs(current: &Projection, desired: &Projection) -> Option<Projection>
     (put != *current).then_some(put)
 }
 
-/// Makes this owner the controller; at most one may be, so another one that claims it does no longer.
+/// Puts this owner reference right and leaves those of others.
 fn own(metadata: &mut Meta, ours: &OwnerReference) {
     metadata.owner_references.retain(|owner| owner == ours || owner.uid != ours.uid);
-    for owner in metadata.owner_references.iter_mut().filter(|owner| *owner != ours && owner.controller == Some(true)) {
-        owner.controller = Some(false);
-    }
     if !metadata.owner_references.contains(ours) {
         metadata.owner_references.push(ours.clone());
     }

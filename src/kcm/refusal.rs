@@ -151,7 +151,7 @@ fn capability_mismatch(judge: &Judge<'_>, candidates: &[(&Offering, usize)]) -> 
             let why = unsatisfied(judge, pool, offering);
             format!("{}/{} not pool {name} ({why})", shown(offering.provider()), shown(offering.name()))
         });
-        format!("no single offering serves every pool: {}", list(each, 2 * LIST))
+        format!("no single offering serves every pool: {}", list(each, message::MAX / 2))
     };
     format!("{head}; {}", largest(judge, &listed))
 }

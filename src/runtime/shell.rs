@@ -136,7 +136,7 @@ impl Shell {
                     let _ = self.orders.get(&stream).map(|orders| orders.try_send(order));
                 }
                 Effect::Run(run) => self.start(*run),
-                Effect::Judge { kind, raw, problems } => self.judge(kind, raw, &problems),
+                Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }
         }
     }
@@ -165,11 +165,11 @@ impl Shell {
     }
 
     fn start(&mut self, run: Run) {
-        let Run { work, raw, endpoint, seen, config } = run;
+        let Run { work, raw, endpoint, seen, config, path } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
         let port = LivePort::new(transport, metrics, &endpoint, &work.key.workspace, provider_base);
-        let job = Job { key: work.key.clone(), raw, seen, config, port, path: None, moment: clock.moment() };
+        let job = Job { key: work.key.clone(), raw, seen, config, port, path, moment: clock.moment() };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;
@@ -203,7 +203,7 @@ impl Shell {
     }
 
     /// Writes into a configuration's status whether it is in force.
-    fn judge(&mut self, kind: KindRef, raw: Arc<Raw>, problems: &[FieldError]) {
+    fn judge(&mut self, kind: KindRef, raw: &Raw, problems: &[FieldError]) {
         let actor = Actor { name: "provider-config", finalizer: None, conditions: &["Accepted"] };
         let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let verdict = if problems.is_empty() {

@@ -2,6 +2,8 @@
 
 mod explain;
 mod init;
+mod manage;
+mod paths;
 mod schedule;
 mod support;
 

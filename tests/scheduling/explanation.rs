@@ -1,5 +1,8 @@
 //! The two forms of an explanation: JSON for scripts, text for people.
 
+use kcp_provider_runtime::api::catalog::KubernetesClusterOfferingSpec;
+use kcp_provider_runtime::api::tenant::ProviderRef;
+use kcp_provider_runtime::kcm::catalog::{Catalog, Change};
 use kcp_provider_runtime::kcm::explain::{Explanation, explain, render};
 use kcp_provider_runtime::kcm::schedule::Request;
 use serde_json::json;
@@ -89,4 +92,27 @@ fn the_text_for_people_ends_in_what_would_help() {
   - platform: offer a machine type with at least 8 cpu and 16Gi memory in region eu-de (offering otc-eu)
 "
     );
+}
+
+#[test]
+fn a_long_list_ends_in_how_many_there_are_besides_and_leaves_room_for_the_rest() {
+    let many = |what: &str| (0..250).map(|n| format!("{what}-{n:03}")).collect::<Vec<_>>();
+    let offering = |regions: Vec<String>, versions: Vec<String>| KubernetesClusterOfferingSpec {
+        provider_ref: ProviderRef { name: "otc".to_owned() },
+        available_regions: regions,
+        available_versions: versions,
+        available_virtual_machine_types: Vec::new(),
+    };
+    let here = offering(vec!["eu-de".to_owned()], many("1.2"));
+    let there = offering(many("region"), vec!["1.34.2".to_owned()]);
+    let catalog = Catalog::default().apply([Change::Offering("here", Some(&here)), Change::Offering("there", Some(&there))]);
+    let file: File = serde_saphyr::from_str(WORLD).unwrap();
+    let cluster = file.cases[0].cluster.object();
+    let request = Request { cluster: &cluster, catalog: &catalog, providers: &file.providers, projection: None };
+    let message = explain(request).message;
+    let parts: Vec<&str> = message.split("; ").collect();
+    assert_eq!(parts.len(), 3, "{message}");
+    assert!(parts[1].starts_with("versions in that region, nearest first: 1.2-") && parts[1].ends_with(" more"), "{message}");
+    assert!(parts[2].starts_with("regions with that version: region-000, ") && parts[2].ends_with(" more"), "{message}");
+    assert!(message.len() <= 1024);
 }

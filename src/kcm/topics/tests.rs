@@ -31,11 +31,12 @@ fn machine_type(cpu: i64, regions: &[&str]) -> Value {
     json!({"providerMachineType": "any", "cpu": cpu, "memory": "1Gi", "availableRegions": regions})
 }
 
-/// A catalog with one offering of otc that lists m1, which exists in eu-de, and `later`, which does not exist.
+/// A catalog with one offering of otc that lists m1, which exists in eu-de, and `later`, which does not exist; `known` exists there too.
 fn catalog() -> Catalog {
     let offering = serde_json::from_str(OFFERING).unwrap();
     let type_ = serde_json::from_value(machine_type(4, &["eu-de"])).unwrap();
-    Catalog::default().apply([Change::Offering("otc-eu", Some(&offering)), Change::Type("m1", Some(&type_))])
+    let known = Change::Type("known", Some(&type_));
+    Catalog::default().apply([Change::Offering("otc-eu", Some(&offering)), Change::Type("m1", Some(&type_)), known])
 }
 
 /// Who wakes when the offering is merged with this patch; `null` removes it.
@@ -94,6 +95,7 @@ fn a_listed_name_counts_once_its_type_exists() {
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "later", "unknown"]})), NOBODY);
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1"]})), NOBODY, "nobody could use `later`");
     assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["later"]})), ALL_OF_OTC, "m1 was lost");
+    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "known"]})), WAITING);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-de"])), WAITING);
     assert_eq!(wakes_type("unlisted", machine_type(8, &["eu-de"])), NOBODY);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-nl"])), NOBODY);
@@ -115,9 +117,9 @@ fn a_type_that_grows_wakes_who_waits_and_one_that_shrinks_or_goes_wakes_all_who_
 #[test]
 fn a_true_condition_of_an_older_generation_does_not_settle_a_cluster() {
     let mut edited = cluster("eu-de", Some("otc"), true);
-    assert_eq!(concerns_of(&edited), [Topic::hurts("eu-de", "1.34.2", "otc")]);
+    assert_eq!(concerns_of(&edited), [super::hurts("eu-de", "1.34.2", "otc")]);
     edited.metadata.generation = Some(3);
-    assert_eq!(concerns_of(&edited), [Topic::helps_of("eu-de", "1.34.2", "otc")]);
+    assert_eq!(concerns_of(&edited), [super::helps_of("eu-de", "1.34.2", "otc")]);
 }
 
 #[test]
@@ -132,4 +134,21 @@ fn a_provider_name_wakes_who_waits_for_it_and_its_loss_wakes_who_lives_there() {
     assert_eq!(woken("otc", false), ALL_OF_OTC);
     assert_eq!(woken("gcp", true), [true, false, false, false]);
     assert_eq!(woken("aws", false), [true, false, false, true]);
+}
+
+#[test]
+fn a_type_concerns_every_provider_and_version_whose_offering_lists_it() {
+    let offerings = [("a", "aws", "1.34.2"), ("b", "otc", "1.33.6"), ("c", "otc", "1.34.2"), ("d", "stackit", "1.34.2")];
+    let specs = offerings.map(|(_, provider, version)| {
+        let mut spec: Value = serde_json::from_str(OFFERING).unwrap();
+        spec["providerRef"]["name"] = provider.into();
+        spec["availableVersions"] = json!([version]);
+        serde_json::from_value(spec).unwrap()
+    });
+    let before = catalog().apply(offerings.iter().zip(&specs).map(|((name, ..), spec)| Change::Offering(name, Some(spec))));
+    let larger = serde_json::from_value(machine_type(5, &["eu-de"])).unwrap();
+    let raised = raised(&before, &before.apply([Change::Type("m1", Some(&larger))]));
+    for (_, provider, version) in offerings {
+        assert!(raised.contains(&super::helps_of("eu-de", version, provider)), "{provider} {version}");
+    }
 }

@@ -60,10 +60,7 @@ where
                 Some(Order::Refresh) => Input::Refresh,
                 None => return,
             },
-            answer = answers.next() => match answer {
-                Some((attempt, answer)) => Input::Answer { attempt, answer },
-                None => { answers = stream::pending().boxed(); continue; }
-            },
+            Some((attempt, answer)) = answers.next() => Input::Answer { attempt, answer },
             () = tokio::time::sleep_until(clock.instant(machine.wake_at())) => Input::Elapsed,
         };
         for output in machine.step(clock.now(), clock.jitter(), input) {
@@ -127,6 +124,7 @@ fn list(
         };
         (attempt, answer)
     })
+    .fuse()
     .boxed()
 }
 
@@ -161,6 +159,7 @@ fn watch(transport: Arc<Transport>, source: &Source, attempt: u64, resource_vers
             }
         })
         .map(move |answer| (attempt, answer))
+        .fuse()
         .boxed()
 }
 
