@@ -2,6 +2,7 @@
 
 mod bindings;
 mod deletion;
+mod explain;
 mod init;
 mod isolation;
 mod manage;
