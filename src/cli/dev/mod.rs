@@ -53,6 +53,7 @@ impl DevArgs {
     /// # Errors
     /// With `--once` when an expectation did not hold; always when kcp cannot be built or started or a part ends by itself.
     pub async fn run(self) -> anyhow::Result<()> {
-        run::run(self).await
+        // What runs for long is large, and does not belong on the stack of every verb.
+        Box::pin(run::run(self)).await
     }
 }

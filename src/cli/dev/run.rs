@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -36,13 +36,13 @@ const LOG_TAIL: usize = 15;
 pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let stop = stop_on_signals()?;
     let screen = Screen::new(!args.once);
-    let Some(server) = stop.run_until_cancelled(start(&screen)).await else {
+    let Some(server) = stop.run_until_cancelled(Box::pin(start(&screen))).await else {
         screen.say("stopped; kcp, if it was started, ends by itself within seconds and removes its folder");
         return if args.once { Err(anyhow!("it was stopped")) } else { Ok(()) };
     };
     let mut server = server?;
     let folder = server.root_directory().to_owned();
-    let played = with_server(&args, &screen, &mut server, &stop).await;
+    let played = Box::pin(with_server(&args, &screen, &mut server, &stop)).await;
     if played.is_err() {
         say_log_tail(&screen, &folder.join("kcm.log"));
     }
@@ -148,12 +148,14 @@ impl<'a> Game<'a> {
     fn seen(&self, rows: Vec<Row>) {
         let said = self.milestones.lock().note(&rows, self.screen.elapsed());
         self.screen.show(&rows);
-        said.iter().for_each(|line| self.screen.say(line));
+        for line in &said {
+            self.screen.say(line);
+        }
         self.rows.send_replace(rows);
     }
 
     async fn live(&self) -> anyhow::Result<Option<Verdict>> {
-        self.setup.run().await?;
+        Box::pin(self.setup.run()).await?;
         let [kubeconfig, fix] = self.site.write_files()?;
         let kubeconfig = kubeconfig.display().to_string();
         self.screen.say(&format!("everything is ordered. The kubeconfig is {kubeconfig}; try in another terminal:"));
@@ -165,7 +167,7 @@ impl<'a> Game<'a> {
     }
 
     async fn once(&self) -> anyhow::Result<Verdict> {
-        let workspaces = self.setup.run().await?;
+        let workspaces = Box::pin(self.setup.run()).await?;
         let waits = TENANTS.iter().position(|tenant| tenant.name == scenario::UNSCHEDULABLE).and_then(|at| workspaces.get(at));
         let waits = waits.context("the scenario has a tenant whose cluster waits")?;
         let mut verdict = Verdict { unmet: self.expect("all is as ordered", Stage::Ordered, ORDERED_WITHIN).await, ..Verdict::default() };
@@ -217,7 +219,7 @@ fn stop_on_signals() -> anyhow::Result<CancellationToken> {
     for kind in kinds {
         let mut signals = signal(kind).context("cannot listen for signals")?;
         let (stop, asked) = (stop.clone(), asked.clone());
-        let _: JoinHandle<()> = tokio::spawn(async move {
+        drop(tokio::spawn(async move {
             while signals.recv().await.is_some() {
                 let first = *asked.get_or_init(Instant::now);
                 // `timeout` and some shells send the same request twice, to the process and to its group.
@@ -226,7 +228,7 @@ fn stop_on_signals() -> anyhow::Result<CancellationToken> {
                 }
                 stop.cancel();
             }
-        });
+        }));
     }
     Ok(stop)
 }

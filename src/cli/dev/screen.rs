@@ -61,17 +61,15 @@ impl Screen {
             return;
         }
         let mut shown = self.shown.lock();
-        let text = match self.live {
-            Some(look) => {
-                let (drawn, table) = (shown.table.lines().count(), table::table(rows, look));
-                let text = if table == shown.table { String::new() } else { table::frame(drawn, None, &table) };
-                shown.table = table;
-                text
-            }
-            None => {
-                let lines = table::changes(&shown.rows, rows);
-                lines.iter().map(|line| format!("[{:5.1} s] {line}\n", self.elapsed().as_secs_f32())).collect()
-            }
+        let text = if let Some(look) = self.live {
+            let (drawn, table) = (shown.table.lines().count(), table::table(rows, look));
+            let text = if table == shown.table { String::new() } else { table::frame(drawn, None, &table) };
+            shown.table = table;
+            text
+        } else {
+            let seconds = self.elapsed().as_secs_f32();
+            let lines = table::changes(&shown.rows, rows).into_iter().map(|line| format!("[{seconds:5.1} s] {line}\n"));
+            lines.collect::<Vec<_>>().concat()
         };
         shown.rows = rows.to_vec();
         let _ = write_out(&text);
