@@ -28,7 +28,7 @@ pub enum Verb {
     Init(init::InitArgs),
     /// Run the manager.
     Run(run::RunArgs),
-    /// Print the APIBinding that a tenant applies.
+    /// Print the binding that a tenant applies.
     Bind(bind::BindArgs),
     /// Print the manifests, or write them to a folder.
     Manifests(manifests::ManifestsArgs),

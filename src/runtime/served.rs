@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::{error, info, warn};
 
+use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
 use crate::api::meta::{Kind, KindRef};
 use crate::api::names::ObjectKey;
@@ -230,12 +231,12 @@ impl<R: Reconciler> Seat<R> {
             .conditions
             .iter()
             .enumerate()
-            .map(|(at, type_)| match at {
-                0 => ReportedCondition::new(type_, false, reason, message),
-                _ => {
-                    let because = format!("see {}", self.actor.conditions[0]);
-                    ReportedCondition::new(type_, crate::api::condition::ConditionStatus::Unknown, Reason::NotEvaluated, because)
+            .map(|(at, type_)| {
+                if at == 0 {
+                    return ReportedCondition::new(type_, false, reason, message);
                 }
+                let because = format!("see {}", self.actor.conditions[0]);
+                ReportedCondition::new(type_, ConditionStatus::Unknown, Reason::NotEvaluated, because)
             })
             .collect();
         self.write_status(ctx, &conditions, &Value::Null, moment).await

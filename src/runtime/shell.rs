@@ -136,7 +136,7 @@ impl Shell {
                     let _ = self.orders.get(&stream).map(|orders| orders.try_send(order));
                 }
                 Effect::Run(run) => self.start(*run),
-                Effect::Judge { kind, raw, problems } => self.judge(kind, raw, &problems),
+                Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }
         }
     }
@@ -204,7 +204,7 @@ impl Shell {
     }
 
     /// Writes into a configuration's status whether it is in force.
-    fn judge(&mut self, kind: KindRef, raw: Arc<Raw>, problems: &[FieldError]) {
+    fn judge(&mut self, kind: KindRef, raw: &Raw, problems: &[FieldError]) {
         let actor = Actor { name: "provider-config", finalizer: None, conditions: &["Accepted"] };
         let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let verdict = if problems.is_empty() {

@@ -3,6 +3,8 @@
 mod bindings;
 mod deletion;
 mod init;
+mod manage;
+mod paths;
 mod isolation;
 mod permissions;
 mod readiness;

@@ -124,8 +124,7 @@ impl Objects {
 
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
-            (None, None) => true,
-            (None, Some(_)) => false,
+            (None, version) => version.is_none(),
             (Some(entry), _) if *entry.raw.uid != *debt.uid => true,
             (Some(_), None) => false,
             (Some(entry), Some(wanted)) => entry.raw.version().is_none_or(|have| have >= wanted),

@@ -29,13 +29,13 @@ pub(super) struct Paths {
     parents: Vec<String>,
     followed: BTreeSet<ParentId>,
     children: BTreeMap<ParentId, BTreeMap<String, LogicalCluster>>,
-    paths: BTreeMap<LogicalCluster, String>,
+    by_workspace: BTreeMap<LogicalCluster, String>,
 }
 
 impl Paths {
     /// The path of a workspace, where a rule needed it and the parents told it.
     pub(super) fn get(&self, workspace: &LogicalCluster) -> Option<&String> {
-        self.paths.get(workspace)
+        self.by_workspace.get(workspace)
     }
 
     /// The parents that are followed now.
@@ -80,12 +80,11 @@ impl Paths {
     }
 
     fn below(&self, parent: &str, segment: Option<&str>) -> Vec<String> {
-        let names: Vec<String> = match segment {
-            Some(name) => vec![name.to_owned()],
-            None => {
-                let shown = self.parents.iter().position(|known| known == parent).and_then(|at| u32::try_from(at).ok());
-                shown.and_then(|at| self.children.get(&ParentId(at))).into_iter().flat_map(|children| children.keys().cloned()).collect()
-            }
+        let names: Vec<String> = if let Some(name) = segment {
+            vec![name.to_owned()]
+        } else {
+            let shown = self.parents.iter().position(|known| known == parent).and_then(|at| u32::try_from(at).ok());
+            shown.and_then(|at| self.children.get(&ParentId(at))).into_iter().flat_map(|children| children.keys().cloned()).collect()
         };
         names.into_iter().map(|name| format!("{parent}:{name}")).collect()
     }
@@ -97,9 +96,9 @@ impl Paths {
             let (Some(path), Some(children)) = (self.path_of(*parent), self.children.get(parent)) else { continue };
             paths.extend(children.iter().map(|(name, workspace)| (workspace.clone(), format!("{path}:{name}"))));
         }
-        let before = std::mem::replace(&mut self.paths, paths);
-        let all: BTreeSet<&LogicalCluster> = before.keys().chain(self.paths.keys()).collect();
-        all.into_iter().filter(|workspace| before.get(*workspace) != self.paths.get(*workspace)).cloned().collect()
+        let before = std::mem::replace(&mut self.by_workspace, paths);
+        let all: BTreeSet<&LogicalCluster> = before.keys().chain(self.by_workspace.keys()).collect();
+        all.into_iter().filter(|workspace| before.get(*workspace) != self.by_workspace.get(*workspace)).cloned().collect()
     }
 }
 

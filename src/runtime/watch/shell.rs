@@ -68,10 +68,7 @@ where
                 Some(Order::Refresh) => Input::Refresh,
                 None => return,
             },
-            answer = answers.next() => match answer {
-                Some((attempt, answer)) => Input::Answer { attempt, answer },
-                None => { answers = stream::pending().boxed(); continue; }
-            },
+            Some((attempt, answer)) = answers.next() => Input::Answer { attempt, answer },
             () = tokio::time::sleep_until(clock.instant(machine.wake_at())) => Input::Elapsed,
         };
         for output in machine.step(clock.now(), clock.jitter(), input) {
@@ -131,6 +128,7 @@ fn list(way: Way, source: &Source, attempt: u64, limit: u32, cont: Option<&str>)
         };
         (attempt, answer)
     })
+    .fuse()
     .boxed()
 }
 
@@ -165,6 +163,7 @@ fn watch(way: Way, source: &Source, attempt: u64, resource_version: &str) -> Box
             }
         })
         .map(move |answer| (attempt, answer))
+        .fuse()
         .boxed()
 }
 
