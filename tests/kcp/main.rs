@@ -1,6 +1,10 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
 mod init;
+mod pins;
+mod pools;
+mod reasons;
+mod requeue;
 mod schedule;
 mod support;
 
