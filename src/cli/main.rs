@@ -1,9 +1,11 @@
 //! The command line of `kcm`.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use super::{bind, init, manifests, run, servers};
+use super::{bind, explain, init, manifests, run, servers};
 
 /// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
 #[derive(Debug, Parser)]
@@ -28,8 +30,10 @@ pub enum Verb {
     Init(init::InitArgs),
     /// Run the manager.
     Run(run::RunArgs),
-    /// Print the APIBinding that a tenant applies.
+    /// Print the binding that a tenant applies.
     Bind(bind::BindArgs),
+    /// Explain why a cluster is scheduled as it is, or why not.
+    Explain(explain::ExplainArgs),
     /// Print the manifests, or write them to a folder.
     Manifests(manifests::ManifestsArgs),
     /// Build the real servers that `dev` and the tests run, once.
@@ -38,16 +42,18 @@ pub enum Verb {
 }
 
 impl Cli {
-    /// Runs the verb; an error is for the terminal.
-    pub async fn run(self) -> anyhow::Result<()> {
+    /// Runs the verb; an error is for the terminal, with exit code 1. `explain` has codes of its own.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
         log_to_stderr(self.log_json);
         match self.verb {
-            Verb::Init(verb) => verb.run().await,
-            Verb::Run(verb) => verb.run().await,
-            Verb::Bind(verb) => verb.run().await,
-            Verb::Manifests(verb) => verb.run().await,
-            Verb::Servers => Ok(servers::build_all().await?),
+            Verb::Init(verb) => verb.run().await?,
+            Verb::Run(verb) => verb.run().await?,
+            Verb::Bind(verb) => verb.run().await?,
+            Verb::Explain(verb) => return Ok(verb.run().await),
+            Verb::Manifests(verb) => verb.run().await?,
+            Verb::Servers => servers::build_all().await?,
         }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod bind;
 pub mod connect;
+pub mod explain;
 pub mod init;
 pub mod kcp_admin;
 pub mod kcp_server;

@@ -29,6 +29,7 @@ impl Core {
                 problems.extend(self.configure(now, actor, raw.as_deref()));
             }
         }
+        self.follow_rules(now);
         problems.dedup();
         if let Some(raw) = raw {
             self.effects.push(Effect::Judge { kind, raw, problems });

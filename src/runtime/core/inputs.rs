@@ -30,7 +30,8 @@ impl Core {
     /// Whether every input of the reconciler has synced once, or was waited for long enough.
     pub(super) fn gate_is_open(&self, now: Moment, actor: u8, shard: ShardId) -> bool {
         let actor = &self.actors[usize::from(actor)];
-        Self::roles(actor, shard).all(|role| self.streams.find(role).is_none_or(|(_, stream)| stream.is_decided(now)))
+        let paths = self.paths.followed().map(Role::Workspaces);
+        Self::roles(actor, shard).chain(paths).all(|role| self.streams.find(role).is_none_or(|(_, stream)| stream.is_decided(now)))
     }
 
     /// Moves parked work on whose gate has opened.
@@ -47,7 +48,8 @@ impl Core {
     pub(super) fn next_release(&self) -> Option<Duration> {
         let ends = |(actor, shard): &(u8, ShardId)| {
             let actor = &self.actors[usize::from(*actor)];
-            Self::roles(actor, *shard).filter_map(|role| Some(self.streams.find(role)?.1.patience_ends())).max()
+            let paths = self.paths.followed().map(Role::Workspaces);
+            Self::roles(actor, *shard).chain(paths).filter_map(|role| Some(self.streams.find(role)?.1.patience_ends())).max()
         };
         self.parked.keys().filter_map(ends).min()
     }

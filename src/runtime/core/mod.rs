@@ -9,6 +9,7 @@ mod index;
 mod inputs;
 mod news;
 mod objects;
+mod paths;
 mod platform;
 mod rechecks;
 mod shards;
@@ -37,6 +38,7 @@ use super::watch::shell::{News, Order};
 
 use actors::ActorState;
 use objects::Objects;
+use paths::Paths;
 use platform::{NamesOfKind, Platform};
 use rechecks::{Rechecks, Why};
 use shards::Shards;
@@ -88,6 +90,8 @@ pub(crate) struct Run {
     pub(crate) endpoint: Arc<str>,
     pub(crate) seen: Seen,
     pub(crate) config: Result<AnyConfig, String>,
+    /// The workspace's path, where a rule needed it.
+    pub(crate) path: Option<String>,
 }
 
 /// Sizes and readiness, for the outside.
@@ -112,6 +116,7 @@ pub(crate) struct Core {
     objects: Objects,
     names: BTreeMap<KindRef, NamesOfKind>,
     platform: Platform,
+    paths: Paths,
     configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
     queue: Queue,
     rechecks: Rechecks,
@@ -148,6 +153,7 @@ impl Core {
             objects: Objects::default(),
             names: BTreeMap::new(),
             platform: Platform::default(),
+            paths: Paths::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
             parked: BTreeMap::new(),
@@ -198,6 +204,7 @@ impl Core {
             Role::Slice => (here(crate::api::kcp::ENDPOINT_SLICE), Some(self.setup.export.clone()), Keep::Body),
             Role::Config(kind) => (here(kind), Some(self.setup.config_name.clone()), Keep::Body),
             Role::Platform(kind) => (here(kind), None, Keep::Body),
+            Role::Workspaces(parent) => (self.paths.url(super::rest::host(&self.setup.provider_base), parent), None, Keep::Body),
             Role::Roster(shard) => (all(shard, crate::api::kcp::BINDING), None, Keep::Body),
             Role::Objects(shard, kind) => (all(shard, kind), None, Keep::Body),
             Role::Names(shard, kind) => (all(shard, kind), None, Keep::Name),
@@ -364,6 +371,7 @@ impl Core {
             endpoint: self.shards.url(entry.shard),
             seen: self.see(now, actor, entry.shard, &work.key),
             config: actor.config.clone(),
+            path: self.paths.get(&work.key.workspace).cloned(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::meta::KindRef;
-use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::runtime::port::Written;
 use crate::runtime::raw::Raw;
 
@@ -57,6 +57,14 @@ impl Objects {
     /// All keys of a kind, in order.
     pub(super) fn keys(&self, kind: KindRef) -> impl Iterator<Item = &ObjectKey> {
         self.kinds.get(&kind).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// The keys of a kind in one workspace, in order.
+    pub(super) fn in_workspace(&self, kind: KindRef, workspace: &LogicalCluster) -> impl Iterator<Item = &ObjectKey> {
+        let first = ObjectKey::new(workspace.clone(), ObjectName::cluster_scoped(""));
+        let from = self.kinds.get(&kind).into_iter().flat_map(move |cache| cache.range(first.clone()..));
+        let workspace = workspace.clone();
+        from.map(|(key, _)| key).take_while(move |key| key.workspace == workspace)
     }
 
     /// Takes an object as a stream showed it; false when the cache has it already, or a newer state of it. Versions are compared within one
@@ -116,8 +124,7 @@ impl Objects {
 
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
-            (None, None) => true,
-            (None, Some(_)) => false,
+            (None, version) => version.is_none(),
             (Some(entry), _) if *entry.raw.uid != *debt.uid => true,
             (Some(_), None) => false,
             (Some(entry), Some(wanted)) => entry.raw.version().is_none_or(|have| have >= wanted),

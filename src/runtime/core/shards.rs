@@ -60,7 +60,7 @@ impl Core {
                 return;
             }
         };
-        let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(endpoint.url)).collect();
+        let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(&endpoint.url)).collect();
         let wanted: BTreeSet<ShardId> = urls.iter().map(|url| self.shards.id(url)).collect();
         for shard in wanted.difference(&self.shards.live.clone()) {
             self.engage(now, *shard);
@@ -75,10 +75,10 @@ impl Core {
         }
     }
 
-    fn reachable(&self, url: String) -> String {
-        let url = url.trim_end_matches('/').to_owned();
+    fn reachable(&self, url: &str) -> String {
+        let url = url.trim_end_matches('/');
         let replaced = self.setup.overrides.iter().find_map(|(from, to)| url.strip_prefix(from.as_str()).map(|rest| format!("{to}{rest}")));
-        replaced.unwrap_or(url)
+        replaced.unwrap_or_else(|| url.to_owned())
     }
 
     fn engage(&mut self, now: Moment, shard: ShardId) {

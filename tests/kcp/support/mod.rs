@@ -2,6 +2,7 @@
 
 pub(crate) mod expect;
 pub(crate) mod platform;
+pub(crate) mod provider;
 pub(crate) mod proxy;
 
 use std::path::PathBuf;
@@ -39,10 +40,19 @@ impl Workspace {
 impl Kcp {
     /// A fresh workspace below `root`, Ready; its name starts with `purpose` and no other test has it.
     pub(crate) async fn workspace(&self, purpose: &str) -> Workspace {
+        self.workspace_in("root", purpose).await
+    }
+
+    /// The same, below another workspace.
+    pub(crate) async fn workspace_below(&self, parent: &Workspace, purpose: &str) -> Workspace {
+        self.workspace_in(parent.logical_cluster.as_str(), purpose).await
+    }
+
+    async fn workspace_in(&self, parent: &str, purpose: &str) -> Workspace {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         // The process is part of the name, since a kcp that is reused has the workspaces of earlier runs.
         let name = format!("{purpose}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let logical_cluster = self.admin.create_workspace("root", &name).await.expect("a workspace below root");
+        let logical_cluster = self.admin.create_workspace(parent, &name).await.expect("a fresh workspace");
         let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
         Workspace { logical_cluster, client }
     }

@@ -47,6 +47,18 @@ impl Platform {
         Self { workspace, connection, report, folder }
     }
 
+    /// A folder that lives as long as the platform; `admin.kubeconfig` in it is the administrator's.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// The path of a workspace, as its administrator reads it.
+    pub(crate) async fn path_of(&self, workspace: &Workspace) -> String {
+        let file = self.folder().join(format!("{}.kubeconfig", workspace.logical_cluster));
+        workspace.client().write_kubeconfig(&file).unwrap();
+        ConnectArgs { kubeconfig: Some(file), workspace: None }.connect().await.unwrap().path
+    }
+
     /// The administrator in the provider workspace.
     pub(crate) fn client(&self) -> &AdminClient {
         self.workspace.client()
