@@ -121,7 +121,7 @@ pub fn catalog() -> Vec<Value> {
         machine("m-8-32", "8", "32Gi", &["eu-de"]),
         machine("c-8-16", "8", "16Gi", &["eu-nl"]),
         offering("otc-standard", "otc", &["eu-de", "eu-nl"], &["1.33.6", "1.34.2"], &["m-2-8", "m-4-16", "m-8-32"]),
-        offering("otc-compute", "otc", &["eu-nl"], &["1.34.2"], &["c-8-16"]),
+        offering("otc-wide", "otc", &["eu-nl"], &["1.34.2"], &["c-8-16"]),
         offering("ionos-compact", "ionos", &["eu-de"], &["1.34.2"], &["m-2-8", "m-4-16"]),
     ]
 }
@@ -172,6 +172,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::api::reason::Reason;
+    use crate::kcm::catalog::{Catalog, Change};
+    use crate::kcm::schedule::{Decision, Request, schedule};
 
     #[test]
     fn every_object_is_one_of_its_kind() {
@@ -185,6 +188,34 @@ mod tests {
         serde_json::from_value::<Provider>(fix()).unwrap();
         for order in TENANTS.iter().flat_map(|tenant| tenant.clusters) {
             serde_json::from_value::<KubernetesCluster>(cluster(order)).unwrap();
+        }
+    }
+
+    fn decision(order: &Order, providers: &[&str]) -> Decision {
+        let read = |kind: &str| catalog().into_iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+        let types: Vec<VirtualMachineType> = serde_json::from_value(Value::Array(read("VirtualMachineType"))).unwrap();
+        let offerings: Vec<KubernetesClusterOffering> = serde_json::from_value(Value::Array(read("KubernetesClusterOffering"))).unwrap();
+        let types = types.iter().map(|type_| Change::Type(&type_.metadata.name, Some(&type_.spec)));
+        let offerings = offerings.iter().map(|offering| Change::Offering(&offering.metadata.name, Some(&offering.spec)));
+        let catalog = Catalog::default().apply(types.chain(offerings));
+        let providers: BTreeSet<String> = providers.iter().map(|name| (*name).to_owned()).collect();
+        let cluster = serde_json::from_value(cluster(order)).unwrap();
+        schedule(Request { cluster: &cluster, catalog: &catalog, providers: &providers, projection: None })
+    }
+
+    #[test]
+    fn the_rules_choose_what_the_scenario_expects() {
+        for tenant in &TENANTS {
+            for order in tenant.clusters {
+                let fixed = if tenant.name == UNSCHEDULABLE { &["otc"] } else { tenant.providers };
+                let Decision::Scheduled { provider, pools, .. } = decision(order, fixed) else { panic!("{} is not scheduled", order.name) };
+                assert_eq!(provider, order.chosen, "{} of {}", order.name, tenant.name);
+                let types: Vec<String> = pools.into_iter().map(|pool| pool.type_).collect();
+                assert_eq!(types, order.pools.iter().map(|pool| pool.fits).collect::<Vec<_>>(), "{} of {}", order.name, tenant.name);
+                if tenant.name == UNSCHEDULABLE {
+                    assert_eq!(decision(order, tenant.providers).reason(), Reason::ProviderNotConfigured);
+                }
+            }
         }
     }
 
