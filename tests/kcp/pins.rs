@@ -159,6 +159,11 @@ async fn clusters_that_are_ready_stay_ready_while_the_catalog_cannot_be_read() {
     let manager = Manager::start_unready(platform.options().await, None);
     tenant.order("late", "eu-de", "1.34.2", "2", "8Gi").await;
     let message = refused(&tenant, "late", "CatalogUnavailable").await;
+    eventually("what is missing for being ready is named", async || {
+        let missing = manager.handle.missing().unwrap_or_default();
+        missing.len() == 2 && missing.iter().all(|line| line.contains(" is forbidden: "))
+    })
+    .await;
     assert!(message.contains(" may not be read: LIST: ") && message.contains(" (since 20"), "what failed, since when: {message}");
     let changed = json!({"metadata": {"labels": {"looked-at": "again"}}});
     let touched = tenant.client().patch(&CLUSTERS, "default", "demo", &changed).await.unwrap();

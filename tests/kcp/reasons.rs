@@ -1,16 +1,15 @@
 //! Every reason of `Scheduled=False` with its message, and the event that clears it.
 
-use std::time::Instant;
-
 use futures::future::join_all;
-use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::cli::init::{self, Options};
 use kcp_provider_runtime::cli::kcp_admin::Resource;
 use serde_json::json;
 
-use crate::support::expect::{all, cleared, projected_as, refused, take_rules};
-use crate::support::platform::{CONFIGS, MACHINE_TYPES, Manager, OFFERINGS, Platform, SOON, eventually};
+use crate::support::expect::{AT_ONCE, all, cleared, configure, configured, projected_as, refused, take_rules, within};
+use crate::support::platform::{MACHINE_TYPES, Manager, OFFERINGS, Platform, SOON, eventually};
+use crate::support::proxy::{Proxy, Verb};
 
+const TYPES: &str = "virtualmachinetypes.provider.edge-connect.eu";
 const DEFINITIONS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
 #[tokio::test]
@@ -58,11 +57,8 @@ async fn each_reason_of_the_catalog_says_what_is_missing_and_clears_with_the_wri
 async fn a_workspace_outside_the_allowed_ones_is_told_the_rule_and_served_once_it_is_allowed() {
     let platform = Platform::new().await;
     platform.small_catalog().await;
-    let allow = async |rules: &[&str]| {
-        let spec = json!({"spec": {"kcp": {"allowedWorkspaces": rules}}});
-        platform.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &spec).await.unwrap();
-    };
-    allow(&["1somebodyelse"]).await;
+    let rule = |names: &[&str]| json!({"kcp": {"allowedWorkspaces": names}});
+    configure(&platform, rule(&["1somebodyelse"])).await;
     let manager = platform.manager().await;
     let tenant = platform.tenant().await;
     tenant.provider("otc").await;
@@ -72,12 +68,12 @@ async fn a_workspace_outside_the_allowed_ones_is_told_the_rule_and_served_once_i
     assert_eq!(tenant.projection("demo").await, None);
 
     let ours = tenant.workspace.logical_cluster.as_str();
-    allow(&["1somebodyelse", ours]).await;
+    configure(&platform, rule(&["1somebodyelse", ours])).await;
     cleared(&tenant, "demo", "the workspace is allowed").await;
     let served = tenant.scheduled("demo").await;
 
     // Who is served already stays so; what is new is refused.
-    allow(&["1somebodyelse"]).await;
+    configured(&platform, rule(&["1somebodyelse"])).await;
     tenant.order("late", "eu-de", "1.34.2", "4", "16Gi").await;
     assert_eq!(refused(&tenant, "late", "NotEntitled").await, by_name);
     assert_eq!(tenant.cluster("demo").await["metadata"]["resourceVersion"], served["metadata"]["resourceVersion"]);
@@ -95,23 +91,57 @@ fn without_moment(message: &str) -> &str {
 async fn a_forbidden_catalog_is_named_with_its_rule_and_clears_with_the_rule() {
     let platform = Platform::new().await;
     platform.small_catalog().await;
-    let rules = take_rules(&platform, &[MACHINE_TYPES]).await;
-    let manager = Manager::start_unready(platform.options().await, None);
+    let proxy = Proxy::start(platform.identity().await).await;
+    let manager = Manager::start(proxy.options(&platform), None).await;
     let tenant = platform.tenant().await;
     tenant.provider("otc").await;
+    tenant.order("before", "eu-de", "1.34.2", "4", "16Gi").await;
+    let before = tenant.scheduled("before").await;
+
+    // A server asks for the rule when a watch begins, so that a rule is missed when the watch ends.
+    let rules = take_rules(&platform, &[MACHINE_TYPES]).await;
+    proxy.end_watches();
+    eventually("the manager was refused", async || proxy.count(Verb::Watch, TYPES) > 2).await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     let message = refused(&tenant, "demo", "CatalogUnavailable").await;
     let statement = without_moment(&message);
     assert!(
-        statement.starts_with("the catalog cannot be read: virtualmachinetypes.provider.edge-connect.eu may not be read: LIST:"),
+        statement.starts_with("the catalog cannot be read: virtualmachinetypes.provider.edge-connect.eu may not be read: "),
         "{message}"
     );
-    assert!(statement.contains("cannot list resource"), "{message}");
-    let missing = manager.handle.missing().unwrap_or_default();
-    assert!(missing.iter().any(|line| line.starts_with("virtualmachinetypes.provider.edge-connect.eu:")), "not ready: {missing:?}");
+    assert!(statement.contains("virtualmachinetypes.provider.edge-connect.eu is forbidden"), "{message}");
+    assert_eq!(tenant.cluster("before").await["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
 
     rules.give_back().await;
     cleared(&tenant, "demo", "the rule is back").await;
+    manager.stop().await;
+}
+
+#[tokio::test]
+async fn a_catalog_that_broke_counts_as_long_as_it_may_and_then_no_longer() {
+    let platform = Platform::new().await;
+    platform.small_catalog().await;
+    let proxy = Proxy::start(platform.identity().await).await;
+    let manager = Manager::start(proxy.options(&platform), None).await;
+    let tenant = platform.tenant().await;
+    tenant.provider("otc").await;
+    proxy.fail([TYPES]);
+    eventually("the watch was tried again in vain", async || proxy.count(Verb::Watch, TYPES) > 2).await;
+    tenant.order("soon", "eu-de", "1.34.2", "4", "16Gi").await;
+    tenant.scheduled("soon").await;
+
+    configured(&platform, json!({"scheduling": {"catalogMaxStaleness": "10ms"}})).await;
+    tenant.order("late", "eu-de", "1.34.2", "4", "16Gi").await;
+    let message = refused(&tenant, "late", "CatalogUnavailable").await;
+    let statement = without_moment(&message);
+    assert!(
+        statement.starts_with("the catalog cannot be read: virtualmachinetypes.provider.edge-connect.eu cannot be read: "),
+        "{message}"
+    );
+    assert!(statement.ends_with("answered 503: out of order"), "{message}");
+
+    proxy.mend();
+    cleared(&tenant, "late", "the catalog is served again").await;
     manager.stop().await;
 }
 
@@ -135,9 +165,7 @@ async fn a_catalog_that_is_not_served_is_named_and_read_as_soon_as_it_is() {
     let options = Options { connection: platform.connection.clone(), provider: None, manage_exports: false, dry_run: false };
     init::init(&options).await.unwrap();
     eventually("the kinds are served", async || platform.client().list(&MACHINE_TYPES, "").await.is_ok()).await;
-    let served = Instant::now();
-    let empty = refused(&tenant, "demo", "OfferingNotFound").await;
-    eprintln!("the empty catalog is read {} ms after it is served", served.elapsed().as_millis());
+    let empty = within(AT_ONCE, &tenant, "the catalog is read once it is served", refused(&tenant, "demo", "OfferingNotFound")).await;
     assert_eq!(empty, "no offering serves region eu-de and version 1.34.2: the catalog holds none");
     platform.small_catalog().await;
     cleared(&tenant, "demo", "the catalog is filled").await;

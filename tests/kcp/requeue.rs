@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use kcp_provider_runtime::api::manifest::samples;
 use serde_json::json;
 
-use crate::support::expect::{all, cleared_within, refused};
-use crate::support::platform::{CONFIGS, Manager, Platform, Tenant, eventually};
+use crate::support::expect::{all, configure, refused, within};
+use crate::support::platform::{Manager, Platform, Tenant, eventually};
 use crate::support::proxy::{Proxy, Verb};
 
 const REQUEUE: Duration = Duration::from_secs(2);
@@ -30,7 +29,8 @@ async fn deaf(platform: &Platform) -> (Proxy, Manager) {
 }
 
 async fn cleared_by_requeue(tenant: &Tenant, name: &str, fix: &str) {
-    cleared_within(BY_REQUEUE, tenant, name, &format!("the next requeue, {fix}")).await;
+    let what = format!("{name} is scheduled by the requeue after this: {fix}");
+    within(BY_REQUEUE, tenant, &what, tenant.wait(name, "Scheduled", "True", "Scheduled")).await;
 }
 
 #[tokio::test]
@@ -62,11 +62,8 @@ async fn every_reason_clears_by_the_requeue_alone() {
 async fn a_workspace_that_is_allowed_meanwhile_is_served_by_the_requeue_alone() {
     let platform = Platform::new().await;
     platform.small_catalog().await;
-    let allow = async |rule: &str| {
-        let spec = json!({"spec": {"kcp": {"allowedWorkspaces": [rule]}}});
-        platform.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &spec).await.unwrap();
-    };
-    allow("root:nobody:*").await;
+    let rule = |rule: &str| json!({"kcp": {"allowedWorkspaces": [rule]}});
+    configure(&platform, rule("root:nobody:*")).await;
     let (_proxy, manager) = deaf(&platform).await;
     let tenant = platform.tenant().await;
     tenant.provider("otc").await;
@@ -75,7 +72,7 @@ async fn a_workspace_that_is_allowed_meanwhile_is_served_by_the_requeue_alone() 
     let expected =
         "this workspace is not known to be under any of the platform's allowedWorkspaces (root:nobody:*): its path could not be resolved";
     assert_eq!(message, expected);
-    allow(tenant.workspace.logical_cluster.as_str()).await;
+    configure(&platform, rule(tenant.workspace.logical_cluster.as_str())).await;
     cleared_by_requeue(&tenant, "demo", "the workspace is allowed").await;
     manager.stop().await;
 }

@@ -48,6 +48,7 @@ struct Inside {
     upstream: Client<HttpsConnector<HttpConnector>, Body>,
     counts: Mutex<BTreeMap<(Verb, String), usize>>,
     silent: Mutex<BTreeSet<String>>,
+    failing: Mutex<BTreeSet<String>>,
     open: Mutex<CancellationToken>,
 }
 
@@ -58,8 +59,8 @@ impl Proxy {
         let address = listener.local_addr().unwrap();
         let (config, kubeconfig) = through(&kubeconfig, address).await;
         let upstream = Client::builder(TokioExecutor::new()).build(config.rustls_https_connector().unwrap());
-        let (counts, silent, open) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let inside = Arc::new(Inside { upstream, counts, silent, open });
+        let (counts, silent, failing, open) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        let inside = Arc::new(Inside { upstream, counts, silent, failing, open });
         let routes = Router::new().fallback(pass).with_state(inside.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Self { address, inside, kubeconfig }
@@ -77,6 +78,17 @@ impl Proxy {
     /// From now on no watch of these resources (`plural.group`) says anything: headers, then silence.
     pub(crate) fn silence(&self, resources: impl IntoIterator<Item = &'static str>) {
         self.inside.silent.lock().extend(resources.into_iter().map(ToOwned::to_owned));
+    }
+
+    /// From now on every request for these resources is answered 503, and their watches end.
+    pub(crate) fn fail(&self, resources: impl IntoIterator<Item = &'static str>) {
+        self.inside.failing.lock().extend(resources.into_iter().map(ToOwned::to_owned));
+        self.end_watches();
+    }
+
+    /// Passes everything again.
+    pub(crate) fn mend(&self) {
+        self.inside.failing.lock().clear();
     }
 
     /// Ends every watch that is open, as a server does after some minutes.
@@ -107,6 +119,9 @@ async fn through(file: &Path, proxy: SocketAddr) -> (Config, tempfile::NamedTemp
 async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Response {
     let (verb, resource) = asked(request.method(), request.uri());
     *inside.counts.lock().entry((verb, resource.clone())).or_default() += 1;
+    if inside.failing.lock().contains(&resource) {
+        return answer(StatusCode::SERVICE_UNAVAILABLE, "out of order");
+    }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let Ok(uri) = format!("https:/{path}").parse() else { return answer(StatusCode::BAD_REQUEST, "no upstream in the path") };
     *request.uri_mut() = uri;
