@@ -9,7 +9,11 @@ mod isolation;
 mod manage;
 mod paths;
 mod permissions;
+mod pins;
+mod pools;
 mod readiness;
+mod reasons;
+mod requeue;
 mod schedule;
 mod support;
 
