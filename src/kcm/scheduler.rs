@@ -27,7 +27,7 @@ use super::topics;
 #[derive(Debug, thiserror::Error)]
 pub enum KcmError {
     /// A request did not succeed.
-    #[error(transparent)]
+    #[error("{0}")]
     Call(#[from] CallError),
     /// The projection cannot be read.
     #[error("the projection cannot be read: {0}")]

@@ -2,12 +2,18 @@
 
 mod bindings;
 mod deletion;
+mod door;
+mod explain;
 mod init;
+mod isolation;
 mod manage;
 mod paths;
-mod isolation;
 mod permissions;
+mod pins;
+mod pools;
 mod readiness;
+mod reasons;
+mod requeue;
 mod schedule;
 mod support;
 

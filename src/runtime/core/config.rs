@@ -16,6 +16,11 @@ use super::{Core, Effect};
 impl Core {
     /// Takes the configuration object as the stream shows it; `None` when there is none.
     pub(super) fn take_config(&mut self, now: Moment, kind: KindRef, raw: Option<Raw>) {
+        let known = self.configs.get(&kind).and_then(Option::as_deref);
+        if raw.is_some() && raw.as_ref() == known {
+            // A requeue lists it anew, and most times it is the same.
+            return;
+        }
         let raw = raw.map(Arc::new);
         self.configs.insert(kind, raw.clone());
         let mut problems = Vec::new();

@@ -11,19 +11,20 @@ use crate::runtime::served::Feed;
 
 use super::Core;
 use super::actors::ActorState;
-use super::streams::{Role, ShardId, StreamId};
+use super::streams::{Role, ShardId, Stream, StreamId};
 
 impl Core {
     /// The streams that a reconciler reads beside its objects, for an object behind this shard.
     fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let children = actor.children.iter().map(move |kind| Role::Objects(shard, *kind));
-        children.chain(Self::refreshable(actor, shard)).chain(actor.config_kind.map(Role::Config))
+        children.chain(Self::refreshable(actor, shard))
     }
 
     /// Those of them that a requeue lists afresh.
     fn refreshable(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let names = actor.names.iter().map(move |spec| Role::Names(shard, spec.kind));
-        names.chain(actor.views.iter().flat_map(|view| view.kinds.iter().map(|kind| Role::Platform(*kind))))
+        let platform = actor.views.iter().flat_map(|view| view.kinds.iter().map(|kind| Role::Platform(*kind)));
+        names.chain(platform).chain(actor.config_kind.map(Role::Config))
     }
 
     /// Whether every input of the reconciler has synced once, or was waited for long enough.
@@ -58,7 +59,10 @@ impl Core {
         let actor = &self.actors[usize::from(work.actor)];
         let Some(entry) = self.objects.get(actor.kind, &work.key) else { return Vec::new() };
         let streams = Self::refreshable(actor, entry.shard).filter_map(|role| self.streams.find(role));
-        streams.filter(|(_, stream)| stream.listed.is_none_or(|at| at < since)).map(|(id, _)| id).collect()
+        // A configuration that cannot be read is not waited for: the last good one is in force meanwhile.
+        let can_be_fresh = |stream: &Stream| stream.is_good() || !matches!(stream.role, Role::Config(_));
+        let is_stale = |stream: &Stream| stream.listed.is_none_or(|at| at < since) && can_be_fresh(stream);
+        streams.filter(|(_, stream)| is_stale(stream)).map(|(id, _)| id).collect()
     }
 
     fn trouble(&self, role: Role, now: Moment) -> Option<Trouble> {

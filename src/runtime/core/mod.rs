@@ -200,15 +200,16 @@ impl Core {
     fn source(&self, role: Role) -> Source {
         let here = |kind| super::rest::collection(&self.setup.provider_base, kind);
         let all = |shard, kind| super::rest::collection(&super::rest::scoped(&self.shards.url(shard), None), kind);
-        match role {
-            Role::Slice => Source { url: here(crate::api::kcp::ENDPOINT_SLICE), only: Some(self.setup.export.clone()), keep: Keep::Body },
-            Role::Config(kind) => Source { url: here(kind), only: Some(self.setup.config_name.clone()), keep: Keep::Body },
-            Role::Platform(kind) => Source { url: here(kind), only: None, keep: Keep::Body },
-            Role::Workspaces(parent) => self.paths.source(super::rest::host(&self.setup.provider_base), parent),
-            Role::Roster(shard) => Source { url: all(shard, crate::api::kcp::BINDING), only: None, keep: Keep::Body },
-            Role::Objects(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Body },
-            Role::Names(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Name },
-        }
+        let (url, only, keep) = match role {
+            Role::Slice => (here(crate::api::kcp::ENDPOINT_SLICE), Some(self.setup.export.clone()), Keep::Body),
+            Role::Config(kind) => (here(kind), Some(self.setup.config_name.clone()), Keep::Body),
+            Role::Platform(kind) => (here(kind), None, Keep::Body),
+            Role::Workspaces(parent) => (self.paths.url(super::rest::host(&self.setup.provider_base), parent), None, Keep::Body),
+            Role::Roster(shard) => (all(shard, crate::api::kcp::BINDING), None, Keep::Body),
+            Role::Objects(shard, kind) => (all(shard, kind), None, Keep::Body),
+            Role::Names(shard, kind) => (all(shard, kind), None, Keep::Name),
+        };
+        Source { url, only, keep, eager: matches!(role, Role::Platform(_)) }
     }
 
     /// Takes an event; what follows from it comes out of the next [`Self::settle`].

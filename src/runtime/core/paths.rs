@@ -13,8 +13,8 @@ use crate::api::kcp::{WORKSPACE, WorkspaceObject};
 use crate::api::names::LogicalCluster;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::{Class, Work};
-use crate::runtime::raw::{Keep, Raw};
-use crate::runtime::rest::{self, Source};
+use crate::runtime::raw::Raw;
+use crate::runtime::rest;
 
 use super::streams::{ParentId, Role};
 use super::{Core, Effect};
@@ -44,9 +44,9 @@ impl Paths {
     }
 
     /// Where a parent's workspaces are listed.
-    pub(super) fn source(&self, host: &str, parent: ParentId) -> Source {
+    pub(super) fn url(&self, host: &str, parent: ParentId) -> String {
         let path = usize::try_from(parent.0).ok().and_then(|at| self.parents.get(at)).map_or("", String::as_str);
-        Source { url: rest::collection(&format!("{host}/clusters/{path}"), WORKSPACE), only: None, keep: Keep::Body }
+        rest::collection(&format!("{host}/clusters/{path}"), WORKSPACE)
     }
 
     fn id(&mut self, path: &str) -> ParentId {

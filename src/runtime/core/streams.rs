@@ -96,7 +96,8 @@ impl Stream {
         good && !was_good
     }
 
-    fn is_good(&self) -> bool {
+    /// Whether what it shows is what there is, as far as anybody knows.
+    pub(super) fn is_good(&self) -> bool {
         match self.health {
             Health::Live => true,
             Health::SyncedEmpty => self.role.shard().is_some(),

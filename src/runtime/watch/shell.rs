@@ -57,7 +57,7 @@ where
     F: Fn(News) -> Fut + Send,
     Fut: Future<Output = bool> + Send,
 {
-    let mut machine: Machine<Raw> = Machine::new(Settings::default());
+    let mut machine: Machine<Raw> = Machine::new(if source.eager { Settings::eager() } else { Settings::default() });
     let mut answers: BoxStream<'static, (u64, Answer<Raw>)> = stream::pending().boxed();
     let mut asked = Duration::ZERO;
     loop {

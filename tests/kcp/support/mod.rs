@@ -1,7 +1,9 @@
 //! The kcp that the tests of this process share, and workspaces in it.
 
+pub(crate) mod expect;
 pub(crate) mod platform;
 pub(crate) mod provider;
+pub(crate) mod proxy;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
