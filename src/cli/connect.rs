@@ -39,13 +39,7 @@ impl ConnectArgs {
     pub async fn connect(&self) -> anyhow::Result<Connection> {
         let file = self.file()?;
         let cluster = current_cluster(&Kubeconfig::read_from(&file)?).with_context(|| format!("kubeconfig {}", file.display()))?;
-        let mut client = AdminClient::from_kubeconfig(&file).await?;
-        if let Some(workspace) = &self.workspace {
-            if workspace.is_empty() || workspace.contains('/') {
-                bail!("--workspace takes a path such as root:provider or a logical cluster's name, not {workspace:?}");
-            }
-            client = client.in_workspace(workspace)?;
-        }
+        let client = self.client().await?;
         let read = client.get(&LOGICAL_CLUSTERS, "", "cluster").await;
         let logical_cluster =
             read.with_context(|| format!("{} is no kcp workspace that this user may read; see --workspace", client.url()))?;
@@ -54,6 +48,16 @@ impl ConnectArgs {
             bail!("{} does not say which workspace it is", client.url());
         };
         Ok(Connection { path: path.to_owned(), client, cluster })
+    }
+
+    /// The user in the workspace, without asking the workspace anything: for a user who may not read its `LogicalCluster`.
+    pub async fn client(&self) -> anyhow::Result<AdminClient> {
+        let client = AdminClient::from_kubeconfig(&self.file()?).await?;
+        let Some(workspace) = &self.workspace else { return Ok(client) };
+        if workspace.is_empty() || workspace.contains('/') {
+            bail!("--workspace takes a path such as root:provider or a logical cluster's name, not {workspace:?}");
+        }
+        Ok(client.in_workspace(workspace)?)
     }
 
     fn file(&self) -> anyhow::Result<PathBuf> {

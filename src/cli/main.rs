@@ -1,9 +1,11 @@
 //! The command line of `kcm`.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use super::{bind, init, manifests, run, servers};
+use super::{bind, dev, explain, init, manifests, manuals, run, servers};
 
 /// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
 #[derive(Debug, Parser)]
@@ -24,30 +26,47 @@ pub struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run a kcp with tenants and clusters on this machine, and watch.
+    Dev(dev::DevArgs),
     /// Set up a provider workspace, or a provider's door.
     Init(init::InitArgs),
     /// Run the manager.
     Run(run::RunArgs),
-    /// Print the APIBinding that a tenant applies.
+    /// Print the binding that a tenant applies.
     Bind(bind::BindArgs),
+    /// Explain why a cluster is scheduled as it is, or why not.
+    Explain(explain::ExplainArgs),
     /// Print the manifests, or write them to a folder.
     Manifests(manifests::ManifestsArgs),
+    /// Print the completions of a shell.
+    Completions(manuals::CompletionsArgs),
+    /// Write the man pages to a folder.
+    #[command(hide = true)]
+    Man(manuals::ManArgs),
     /// Build the real servers that `dev` and the tests run, once.
     #[command(hide = true)]
     Servers,
 }
 
 impl Cli {
-    /// Runs the verb; an error is for the terminal.
-    pub async fn run(self) -> anyhow::Result<()> {
-        log_to_stderr(self.log_json);
-        match self.verb {
-            Verb::Init(verb) => verb.run().await,
-            Verb::Run(verb) => verb.run().await,
-            Verb::Bind(verb) => verb.run().await,
-            Verb::Manifests(verb) => verb.run().await,
-            Verb::Servers => Ok(servers::build_all().await?),
+    /// Runs the verb; an error is for the terminal, with exit code 1. `explain` has codes of its own.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        // `dev` logs to a file, so that its table stays readable.
+        if !matches!(self.verb, Verb::Dev(_)) {
+            log_to_stderr(self.log_json);
         }
+        match self.verb {
+            Verb::Dev(verb) => verb.run().await?,
+            Verb::Init(verb) => verb.run().await?,
+            Verb::Run(verb) => verb.run().await?,
+            Verb::Bind(verb) => verb.run().await?,
+            Verb::Explain(verb) => return Ok(verb.run().await),
+            Verb::Manifests(verb) => verb.run().await?,
+            Verb::Completions(verb) => verb.run().await?,
+            Verb::Man(verb) => verb.run().await?,
+            Verb::Servers => servers::build_all().await?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

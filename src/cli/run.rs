@@ -7,11 +7,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::{error, info};
 
-use crate::api::config::Span;
+use crate::api::config::{self, Span};
 use crate::api::tenant::GROUP;
+use crate::cli::connect::ConnectArgs;
+use crate::cli::init::{self, Outcome};
+use crate::cli::kcp_admin::Resource;
 use crate::kcm::{Readiness, Scheduler};
 use crate::runtime::{Credentials, Handle, Options, Runtime};
+
+const CONFIGS: Resource = Resource::new(config::GROUP, "v1alpha1", "providerconfigs");
 
 /// Runs the manager until it is told to stop.
 #[derive(Args, Clone, Debug)]
@@ -59,9 +65,38 @@ fn replacement(text: &str) -> Result<(String, String), String> {
 impl RunArgs {
     /// Runs until SIGTERM or SIGINT.
     pub async fn run(self) -> anyhow::Result<()> {
+        self.own_exports().await;
         let runtime = self.runtime();
         stop_on_signals(runtime.handle())?;
         runtime.run().await.context("the manager stopped")
+    }
+
+    /// With `exports: Manage` in the configuration, upserts schemas and export as `init` does. What goes wrong here is logged and stops
+    /// nobody: the tenants are served with the export as it is.
+    async fn own_exports(&self) {
+        match self.upsert_exports().await {
+            Ok(None) => {}
+            Ok(Some(changes)) => info!(changes, "the exports are managed here; they are as they should be"),
+            Err(error) => error!(
+                error = format!("{error:#}"),
+                "cannot manage the exports, which stay as they are; `kcm init --manage-exports` grants what that takes"
+            ),
+        }
+    }
+
+    async fn upsert_exports(&self) -> anyhow::Result<Option<usize>> {
+        let connect = ConnectArgs { kubeconfig: self.kubeconfig.clone(), workspace: self.workspace.clone() };
+        let client = connect.client().await?;
+        let config = match client.find(&CONFIGS, "", &self.provider_config).await {
+            Ok(Some(config)) => config,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(error).context("cannot see whether the exports are to be managed"),
+        };
+        if config["spec"]["kcp"]["exports"] != "Manage" {
+            return Ok(None);
+        }
+        let (steps, _) = init::upsert_exports(&client).await?;
+        Ok(Some(steps.iter().filter(|step| step.outcome != Outcome::Unchanged).count()))
     }
 
     /// The runtime with KCM's two reconcilers.

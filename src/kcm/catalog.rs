@@ -84,6 +84,11 @@ impl Offering {
         holds(&self.versions, version)
     }
 
+    /// Whether both are of one provider and serve the same versions.
+    pub(crate) fn serves_like(&self, other: &Self) -> bool {
+        self.provider == other.provider && self.versions == other.versions
+    }
+
     /// The slots of the type names it lists, known or not.
     pub(crate) const fn listed(&self) -> &Bits {
         &self.listed
@@ -255,3 +260,6 @@ fn remove<T>(sorted: &mut Vec<Arc<T>>, order: impl Fn(&T) -> std::cmp::Ordering)
         sorted.remove(at);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,29 +198,30 @@ fn unknown_types(judge: &Judge<'_>, offering: &Offering) -> String {
 /// The explanation for people: plain text with a table of the offerings, ending in a newline.
 pub fn render(explanation: &Explanation) -> String {
     let Explanation { namespace, name, scheduled, reason, message, provider, offering, node_pools, candidates, advice } = explanation;
-    let mut text = format!("{}/{}: ", shown(namespace), shown(name));
-    if *scheduled {
+    let head = if *scheduled {
         let (provider, offering) = (provider.as_deref().unwrap_or_default(), offering.as_deref().unwrap_or_default());
-        text += &format!("Scheduled on provider {}, offering {}\n", shown(provider), shown(offering));
+        format!("Scheduled on provider {}, offering {}\n", shown(provider), shown(offering))
     } else {
-        text += &format!("not schedulable, {reason}\n  {message}\n");
-    }
+        format!("not schedulable, {reason}\n  {message}\n")
+    };
     let pools = node_pools.iter().map(|pool| vec![shown(&pool.name), pool.type_.as_deref().map_or_else(|| "-".to_owned(), shown)]);
-    text += &table(&["POOL", "TYPE"], pools.collect());
     let offerings = candidates.iter().map(|candidate| {
         let Candidate { offering, provider, verdict, pool, detail } = candidate;
         let pool = pool.as_deref().map_or_else(|| "-".to_owned(), shown);
         vec![shown(provider), shown(offering), verdict.to_string(), pool, detail.clone()]
     });
-    text += &table(&["PROVIDER", "OFFERING", "VERDICT", "POOL", "DETAIL"], offerings.collect());
-    if !scheduled {
-        text +=
-            if advice.is_empty() { "\nNo single change would make it schedulable.\n" } else { "\nIt would be schedulable after any of:\n" };
-        for line in advice {
-            text += &format!("  - {line}\n");
-        }
-    }
-    text
+    let advice = match advice.as_slice() {
+        _ if *scheduled => String::new(),
+        [] => "\nNo single change would make it schedulable.\n".to_owned(),
+        lines => format!("\nIt would be schedulable after any of:\n  - {}\n", lines.join("\n  - ")),
+    };
+    [
+        format!("{}/{}: {head}", shown(namespace), shown(name)),
+        table(&["POOL", "TYPE"], pools.collect()),
+        table(&["PROVIDER", "OFFERING", "VERDICT", "POOL", "DETAIL"], offerings.collect()),
+        advice,
+    ]
+    .concat()
 }
 
 /// Columns as wide as their widest cell, two spaces apart, as kubectl prints them; the last one is not padded.

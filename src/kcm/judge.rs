@@ -118,13 +118,12 @@ impl<'a> Judge<'a> {
 
 impl<'a> Demand<'a> {
     fn new(pool: &'a NodePool, kept: Option<&'a str>, catalog: &'a Catalog, region: &str) -> Self {
-        let fitting: Vec<&MachineType> = match kept {
-            Some(name) => catalog.machine_type(name).filter(|type_| type_.is_in(region) && fits(pool, type_)).into_iter().collect(),
-            None => {
-                let types = catalog.types_in(region);
-                let start = types.partition_point(|type_| *type_.cpu() < pool.capabilities.cpu);
-                types[start..].iter().map(AsRef::as_ref).filter(|type_| fits(pool, type_)).collect()
-            }
+        let fitting: Vec<&MachineType> = if let Some(name) = kept {
+            catalog.machine_type(name).filter(|type_| type_.is_in(region) && fits(pool, type_)).into_iter().collect()
+        } else {
+            let types = catalog.types_in(region);
+            let start = types.partition_point(|type_| *type_.cpu() < pool.capabilities.cpu);
+            types[start..].iter().map(AsRef::as_ref).filter(|type_| fits(pool, type_)).collect()
         };
         let mut slots = Bits::default();
         for type_ in &fitting {

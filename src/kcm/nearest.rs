@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn versions_are_compared_as_numbers() {
         let on_offer = vec!["1.9.0", "1.33.6", "1.34.2", "2.34.9", "1.34.10", "1.33.6", "latest"];
-        assert_eq!(versions("1.34.9", on_offer), ["1.34.10", "1.34.2", "1.33.6", "1.9.0", "latest", "2.34.9"]);
+        assert_eq!(versions("1.34.9", on_offer), ["1.34.10", "1.34.2", "1.33.6", "1.9.0", "2.34.9", "latest"]);
     }
 
     #[test]

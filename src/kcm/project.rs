@@ -31,7 +31,7 @@ pub fn ownership(projection: &Projection, cluster: &KubernetesCluster) -> Owners
     let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
     if group != tenant::GROUP || controller.kind != KubernetesCluster::REF.kind || controller.name != cluster.metadata.name {
         Ownership::Foreign
-    } else if controller.uid == cluster.metadata.uid() {
+    } else if !controller.uid.is_empty() && controller.uid == cluster.metadata.uid() {
         Ownership::Ours
     } else {
         Ownership::Orphan { uid: controller.uid.clone() }
@@ -81,12 +81,9 @@ pub fn differs(current: &Projection, desired: &Projection) -> Option<Projection>
     (put != *current).then_some(put)
 }
 
-/// Makes this owner the controller; at most one may be, so another one that claims it does no longer.
+/// Puts this owner reference right and leaves those of others.
 fn own(metadata: &mut Meta, ours: &OwnerReference) {
     metadata.owner_references.retain(|owner| owner == ours || owner.uid != ours.uid);
-    for owner in metadata.owner_references.iter_mut().filter(|owner| *owner != ours && owner.controller == Some(true)) {
-        owner.controller = Some(false);
-    }
     if !metadata.owner_references.contains(ours) {
         metadata.owner_references.push(ours.clone());
     }
@@ -108,3 +105,6 @@ fn owner(cluster: &KubernetesCluster) -> OwnerReference {
         block_owner_deletion: Some(false),
     }
 }
+
+#[cfg(test)]
+mod tests;

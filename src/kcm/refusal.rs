@@ -3,6 +3,7 @@
 //! Pure: one reason, the first that holds in the order of `api.md`, and a message that is the same for the same inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::catalog::bits::Bits;
 use super::catalog::{MachineType, Offering};
@@ -58,39 +59,55 @@ fn offering_not_found(judge: &Judge<'_>) -> String {
     if judge.catalog().is_empty() {
         return format!("no offering serves region {region} and version {version}: the catalog holds none");
     }
-    let mut text = match judge.pin {
+    let head = match judge.pin {
         Some(provider) => format!("provider {} has no offering for region {region} and version {version}", shown(provider)),
         None => format!("no offering serves region {region} and version {version}"),
     };
-    let counts = |offering: &Offering| judge.pin.is_none_or(|pin| pin == offering.provider());
-    let mut regions = Vec::new();
-    let mut with_version = Vec::new();
+    let Near { regions, versions, with_version } = near(judge);
+    if regions.is_empty() {
+        return format!("{head}{}", served_by_others(judge));
+    }
+    let mut parts = vec![head];
+    if !versions.is_empty() {
+        parts.push(format!("versions in that region, nearest first: {}", list(versions.into_iter().map(shown), LIST)));
+    } else if with_version.is_empty() {
+        parts.push(format!("regions on offer, nearest first: {}", list(regions.into_iter().map(shown), LIST)));
+    }
+    if !with_version.is_empty() {
+        parts.push(format!("regions with that version: {}", list(with_version.into_iter().map(shown), LIST)));
+    }
+    parts.join("; ")
+}
+
+/// What the offerings that count serve, nearest first.
+struct Near<'a> {
+    /// All their regions.
+    regions: Vec<&'a str>,
+    /// Their versions in the region asked for.
+    versions: Vec<&'a str>,
+    /// Their regions with the version asked for.
+    with_version: Vec<&'a str>,
+}
+
+fn near<'a>(judge: &Judge<'a>) -> Near<'a> {
+    let counts = |offering: &&Arc<Offering>| judge.pin.is_none_or(|pin| pin == offering.provider());
+    let (mut regions, mut with_version) = (Vec::new(), Vec::new());
     for (name, offerings) in judge.catalog().served_regions() {
-        let mut of_region = offerings.iter().filter(|offering| counts(offering)).peekable();
-        if of_region.peek().is_some() {
+        let mut counting = offerings.iter().filter(counts).peekable();
+        if counting.peek().is_some() {
             regions.push(name);
         }
-        if of_region.any(|offering| offering.has_version(judge.version())) {
+        if counting.any(|offering| offering.has_version(judge.version())) {
             with_version.push(name);
         }
     }
-    let in_region = judge.catalog().serving(judge.region()).iter().filter(|offering| counts(offering));
+    let in_region = judge.catalog().serving(judge.region()).iter().filter(counts);
     let versions: BTreeSet<&str> = in_region.flat_map(|offering| offering.versions()).collect();
-
-    if regions.is_empty() {
-        text.push_str(&served_by_others(judge));
-    } else if !versions.is_empty() {
-        let versions = nearest::versions(judge.version(), versions.into_iter().collect());
-        text.push_str(&format!("; versions in that region, nearest first: {}", list(versions.into_iter().map(shown), LIST)));
-    } else if with_version.is_empty() {
-        let regions = nearest::regions(judge.region(), regions);
-        text.push_str(&format!("; regions on offer, nearest first: {}", list(regions.into_iter().map(shown), LIST)));
+    Near {
+        regions: nearest::regions(judge.region(), regions),
+        versions: nearest::versions(judge.version(), versions.into_iter().collect()),
+        with_version: nearest::regions(judge.region(), with_version),
     }
-    if !with_version.is_empty() {
-        let regions = nearest::regions(judge.region(), with_version);
-        text.push_str(&format!("; regions with that version: {}", list(regions.into_iter().map(shown), LIST)));
-    }
-    text
 }
 
 /// For a pinned provider without any offering, most likely a wrong choice: who would do.
@@ -126,16 +143,15 @@ fn capability_mismatch(judge: &Judge<'_>, candidates: &[(&Offering, usize)]) -> 
         listed.extend(offering.listed());
     }
     let served_by_none = |demand: &&Demand<'_>| !candidates.iter().any(|(offering, _)| demand.is_served_by(offering));
-    let head = match judge.demands.iter().find(served_by_none) {
-        Some(demand) => no_candidate(judge, demand, &listed),
-        None => {
-            let each = candidates.iter().map(|&(offering, pool)| {
-                let name = shown(&judge.demands[pool].pool.name);
-                let why = unsatisfied(judge, pool, offering);
-                format!("{}/{} not pool {name} ({why})", shown(offering.provider()), shown(offering.name()))
-            });
-            format!("no single offering serves every pool: {}", list(each, 2 * LIST))
-        }
+    let head = if let Some(demand) = judge.demands.iter().find(served_by_none) {
+        no_candidate(judge, demand, &listed)
+    } else {
+        let each = candidates.iter().map(|&(offering, pool)| {
+            let name = shown(&judge.demands[pool].pool.name);
+            let why = unsatisfied(judge, pool, offering);
+            format!("{}/{} not pool {name} ({why})", shown(offering.provider()), shown(offering.name()))
+        });
+        format!("no single offering serves every pool: {}", list(each, message::MAX / 2))
     };
     format!("{head}; {}", largest(judge, &listed))
 }

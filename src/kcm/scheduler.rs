@@ -27,7 +27,7 @@ use super::topics;
 #[derive(Debug, thiserror::Error)]
 pub enum KcmError {
     /// A request did not succeed.
-    #[error(transparent)]
+    #[error("{0}")]
     Call(#[from] CallError),
     /// The projection cannot be read.
     #[error("the projection cannot be read: {0}")]
@@ -57,11 +57,8 @@ impl Scheduler {
         inputs
             .config::<ProviderConfig>(needy, |before, after| if before.spec == after.spec { Vec::new() } else { vec![Topic::new(NEEDY)] });
         Self {
-            catalog: inputs.platform(|cluster| seam(topics::concerns_of(cluster)), |before, after| seam(topics::raised(before, after))),
-            providers: inputs.names(
-                |cluster| seam(topics::name_concerns_of(cluster)),
-                |NameChange { name, present }| seam(topics::name_raised(name, *present)),
-            ),
+            catalog: inputs.platform(topics::concerns_of, |before, after| topics::raised(before, after).into_iter().collect()),
+            providers: inputs.names(topics::name_concerns_of, |NameChange { name, present }| topics::name_raised(name, *present)),
             projection: inputs.child(),
             requeue: None,
         }
@@ -109,10 +106,6 @@ impl Scheduler {
 }
 
 const NEEDY: &str = "needy";
-
-fn seam(topics: impl IntoIterator<Item = topics::Topic>) -> Vec<Topic> {
-    topics.into_iter().map(|topic| Topic::new(topic.as_str())).collect()
-}
 
 fn needy(cluster: &KubernetesCluster) -> Vec<Topic> {
     if is_settled(cluster) { Vec::new() } else { vec![Topic::new(NEEDY)] }
@@ -162,7 +155,8 @@ impl Reconciler for Scheduler {
             entitled: entitled(&ctx.workspace, ctx.config.spec.runtime.allowed_workspaces()),
         });
         match plan {
-            Plan::Keep => Ok(Report::unchanged().recheck(Recheck::Backoff)),
+            // What could not be read wakes the cluster when it can be; nothing else is to be done before.
+            Plan::Keep => Ok(Report::unchanged()),
             Plan::RemoveOrphan(orphan) => {
                 let _ = self.projection.delete(ctx, &orphan).await?;
                 let message = "the projection of an earlier cluster of this name is being deleted";

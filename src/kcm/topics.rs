@@ -5,65 +5,14 @@
 //! cluster fail, [`raised`] holds one of its topics. Not covered: a message that names what is nearest in other regions and versions;
 //! that is refreshed by the requeue.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::catalog::{Catalog, MachineType, Offering};
 use crate::api::condition::holds_for;
 use crate::api::meta::ServiceObject;
 use crate::api::tenant::KubernetesCluster;
-
-/// A subject that clusters subscribe to. Opaque; two that read alike are one, which at worst wakes a cluster in vain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Topic(Arc<str>);
-
-impl Topic {
-    /// The topic as text, for logs.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn new(text: fmt::Arguments<'_>) -> Self {
-        Self(text.to_string().into())
-    }
-
-    /// What can help any waiting cluster of that region and version.
-    fn helps(region: &str, version: &str) -> Self {
-        Self::new(format_args!("helps|{region}|{version}"))
-    }
-
-    /// The same, of one provider.
-    fn helps_of(region: &str, version: &str, provider: &str) -> Self {
-        Self::new(format_args!("helps|{region}|{version}|{provider}"))
-    }
-
-    /// What can hurt a settled cluster.
-    fn hurts(region: &str, version: &str, provider: &str) -> Self {
-        Self::new(format_args!("hurts|{region}|{version}|{provider}"))
-    }
-
-    /// Any Provider of the workspace appeared or went.
-    fn any_name() -> Self {
-        Self::new(format_args!("name"))
-    }
-
-    /// The Provider of that name appeared or went.
-    fn name(name: &str) -> Self {
-        Self::new(format_args!("name|{name}"))
-    }
-
-    /// The Provider of that name went.
-    fn name_gone(name: &str) -> Self {
-        Self::new(format_args!("name-gone|{name}"))
-    }
-}
-
-impl fmt::Display for Topic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use crate::reconciler::Topic;
 
 /// What a cluster waits for: settled means Scheduled=True for its current generation, on a provider that its spec names.
 enum Stance<'a> {
@@ -86,26 +35,26 @@ impl<'a> Stance<'a> {
 pub fn concerns_of(cluster: &KubernetesCluster) -> Vec<Topic> {
     let (region, version) = (&cluster.spec.region, &cluster.spec.version);
     vec![match Stance::of(cluster) {
-        Stance::Settled { provider } => Topic::hurts(region, version, provider),
-        Stance::Needy { pin: Some(provider) } => Topic::helps_of(region, version, provider),
-        Stance::Needy { pin: None } => Topic::helps(region, version),
+        Stance::Settled { provider } => hurts(region, version, provider),
+        Stance::Needy { pin: Some(provider) } => helps_of(region, version, provider),
+        Stance::Needy { pin: None } => helps(region, version),
     }]
 }
 
 /// The topics of the Provider names in the cluster's own workspace that concern it.
 pub fn name_concerns_of(cluster: &KubernetesCluster) -> Vec<Topic> {
     vec![match Stance::of(cluster) {
-        Stance::Settled { provider } => Topic::name_gone(provider),
-        Stance::Needy { pin: Some(provider) } => Topic::name(provider),
-        Stance::Needy { pin: None } => Topic::any_name(),
+        Stance::Settled { provider } => name_gone(provider),
+        Stance::Needy { pin: Some(provider) } => named(provider),
+        Stance::Needy { pin: None } => any_name(),
     }]
 }
 
 /// The topics that a Provider raises in its workspace when it appears or, with `appeared` false, when it is gone.
 pub fn name_raised(name: &str, appeared: bool) -> Vec<Topic> {
-    let mut topics = vec![Topic::any_name(), Topic::name(name)];
+    let mut topics = vec![any_name(), named(name)];
     if !appeared {
-        topics.push(Topic::name_gone(name));
+        topics.push(name_gone(name));
     }
     topics
 }
@@ -115,7 +64,7 @@ pub fn name_raised(name: &str, appeared: bool) -> Vec<Topic> {
 /// Objects that both share cost one comparison of pointers each; the rest costs what the changed objects touch. Both must come from one
 /// series of [`Catalog::apply`], else everything counts as changed.
 pub fn raised(before: &Catalog, after: &Catalog) -> BTreeSet<Topic> {
-    let mut changes = Changes { before, after, helped: BTreeSet::new(), hurt: BTreeSet::new() };
+    let mut changes = Changes { before, after, helped: Reach::default(), hurt: Reach::default() };
     if !Arc::ptr_eq(before.offerings_by_name(), after.offerings_by_name()) {
         let (old, new) = (before.offerings_by_name().values(), after.offerings_by_name().values());
         for (old, new) in differing(old, new, |offering| offering.name()) {
@@ -130,15 +79,51 @@ pub fn raised(before: &Catalog, after: &Catalog) -> BTreeSet<Topic> {
     changes.topics()
 }
 
-/// Region, version and provider of an offering.
-type Served<'a> = (&'a str, &'a str, &'a str);
+/// Regions and providers, each pair with the versions that are concerned: every topic once, however many offerings lead to it.
+#[derive(Default)]
+struct Reach<'a>(BTreeMap<(&'a str, &'a str), BTreeSet<&'a str>>);
 
-/// What changed, each once.
+impl<'a> Reach<'a> {
+    /// Adds what the offering serves in the region, in the versions that the filter lets pass.
+    fn add(&mut self, region: &'a str, offering: &'a Offering, filter: impl Fn(&str) -> bool) {
+        let mut versions = offering.versions().filter(|version| filter(version)).peekable();
+        if versions.peek().is_some() {
+            self.0.entry((region, offering.provider())).or_default().extend(versions);
+        }
+    }
+
+    /// Adds what the offering serves and the other one does not.
+    fn add_without(&mut self, offering: &'a Offering, other: Option<&Offering>) {
+        for region in offering.regions() {
+            let other = other.filter(|other| other.is_in(region));
+            self.add(region, offering, |version| !other.is_some_and(|other| other.has_version(version)));
+        }
+    }
+
+    /// Adds what the offerings of the region serve there that list the type in this slot.
+    fn add_listing(&mut self, catalog: &'a Catalog, region: &'a str, slot: u32) {
+        let mut last: Option<&Offering> = None;
+        for offering in catalog.serving(region).iter().filter(|offering| offering.listed().contains(slot)) {
+            // Offerings of one provider stand together and mostly serve the same versions: those add nothing.
+            if !last.is_some_and(|last| last.serves_like(offering)) {
+                self.add(region, offering, |_| true);
+            }
+            last = Some(offering);
+        }
+    }
+
+    /// Region, version and provider.
+    fn iter(&self) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
+        self.0.iter().flat_map(|(&(region, provider), versions)| versions.iter().map(move |&version| (region, version, provider)))
+    }
+}
+
+/// What changed from one catalog to the other.
 struct Changes<'a> {
     before: &'a Catalog,
     after: &'a Catalog,
-    helped: BTreeSet<Served<'a>>,
-    hurt: BTreeSet<Served<'a>>,
+    helped: Reach<'a>,
+    hurt: Reach<'a>,
 }
 
 impl<'a> Changes<'a> {
@@ -147,9 +132,12 @@ impl<'a> Changes<'a> {
         if let Some((old, new)) = stayed {
             self.listing(old, new);
         }
-        let (still, already) = (stayed.map(|(_, new)| new), stayed.map(|(old, _)| old));
-        self.hurt.extend(old.into_iter().flat_map(|old| without(old, still)));
-        self.helped.extend(new.into_iter().flat_map(|new| without(new, already)));
+        if let Some(old) = old {
+            self.hurt.add_without(old, stayed.map(|(_, new)| new));
+        }
+        if let Some(new) = new {
+            self.helped.add_without(new, stayed.map(|(old, _)| old));
+        }
     }
 
     /// Types that an offering began or ceased to list: they concern where they exist.
@@ -159,12 +147,12 @@ impl<'a> Changes<'a> {
         let lost: BTreeSet<&str> = lost.filter_map(|(_, type_)| *type_).flat_map(MachineType::regions).collect();
         let gained = listed_after.iter().filter(|(name, _)| !listed_before.contains_key(*name));
         let gained: BTreeSet<&str> = gained.filter_map(|(_, type_)| *type_).flat_map(MachineType::regions).collect();
-        for served in served(new).filter(|(region, version, _)| old.is_in(region) && old.has_version(version)) {
-            if lost.contains(served.0) {
-                self.hurt.insert(served);
+        for region in new.regions().filter(|region| old.is_in(region)) {
+            if lost.contains(region) {
+                self.hurt.add(region, new, |version| old.has_version(version));
             }
-            if gained.contains(served.0) {
-                self.helped.insert(served);
+            if gained.contains(region) {
+                self.helped.add(region, new, |version| old.has_version(version));
             }
         }
     }
@@ -173,39 +161,26 @@ impl<'a> Changes<'a> {
         let shrunk = old.zip(new).is_some_and(|(old, new)| new.cpu() < old.cpu() || new.memory() < old.memory());
         let grown = old.zip(new).is_some_and(|(old, new)| new.cpu() > old.cpu() || new.memory() > old.memory());
         if let Some(old) = old {
-            let left = old.regions().filter(|region| shrunk || !new.is_some_and(|new| new.is_in(region)));
-            self.hurt.extend(left.flat_map(|region| listing(self.before, region, old.slot())));
+            for region in old.regions().filter(|region| shrunk || !new.is_some_and(|new| new.is_in(region))) {
+                self.hurt.add_listing(self.before, region, old.slot());
+            }
         }
         if let Some(new) = new {
-            let entered = new.regions().filter(|region| grown || !old.is_some_and(|old| old.is_in(region)));
-            self.helped.extend(entered.flat_map(|region| listing(self.after, region, new.slot())));
+            for region in new.regions().filter(|region| grown || !old.is_some_and(|old| old.is_in(region))) {
+                self.helped.add_listing(self.after, region, new.slot());
+            }
         }
     }
 
     /// Whatever hurts one cluster may also change the reason of one that waits.
     fn topics(self) -> BTreeSet<Topic> {
-        let for_all: BTreeSet<(&str, &str)> = self.helped.union(&self.hurt).map(|&(region, version, _)| (region, version)).collect();
-        let helps = for_all.into_iter().map(|(region, version)| Topic::helps(region, version));
-        let of = self.helped.union(&self.hurt).map(|&(region, version, provider)| Topic::helps_of(region, version, provider));
-        let hurts = self.hurt.iter().map(|&(region, version, provider)| Topic::hurts(region, version, provider));
-        helps.chain(of).chain(hurts).collect()
+        let mut topics: BTreeSet<Topic> = self.hurt.iter().map(|(region, version, provider)| hurts(region, version, provider)).collect();
+        for (region, version, provider) in self.helped.iter().chain(self.hurt.iter()) {
+            topics.insert(helps(region, version));
+            topics.insert(helps_of(region, version, provider));
+        }
+        topics
     }
-}
-
-/// Every region and version that the offering serves.
-fn served(offering: &Offering) -> impl Iterator<Item = Served<'_>> {
-    offering.regions().flat_map(move |region| offering.versions().map(move |version| (region, version, offering.provider())))
-}
-
-/// What the offering serves and the other one does not.
-fn without<'a>(offering: &'a Offering, other: Option<&'a Offering>) -> impl Iterator<Item = Served<'a>> {
-    served(offering).filter(move |(region, version, _)| !other.is_some_and(|other| other.is_in(region) && other.has_version(version)))
-}
-
-/// What the offerings of one region serve there that list the type in this slot.
-fn listing<'a>(catalog: &'a Catalog, region: &'a str, slot: u32) -> impl Iterator<Item = Served<'a>> {
-    let offerings = catalog.serving(region).iter().filter(move |offering| offering.listed().contains(slot));
-    offerings.flat_map(move |offering| offering.versions().map(move |version| (region, version, offering.provider())))
 }
 
 /// The pairs of two lists, both sorted by that name, that are not the same shared value.
@@ -230,3 +205,36 @@ fn differing<'a, T>(
         }
     }
 }
+
+/// What can help any waiting cluster of that region and version. Two that read alike at worst wake a cluster in vain.
+fn helps(region: &str, version: &str) -> Topic {
+    Topic::new(format!("helps|{region}|{version}"))
+}
+
+/// The same, of one provider.
+fn helps_of(region: &str, version: &str, provider: &str) -> Topic {
+    Topic::new(format!("helps|{region}|{version}|{provider}"))
+}
+
+/// What can hurt a settled cluster.
+fn hurts(region: &str, version: &str, provider: &str) -> Topic {
+    Topic::new(format!("hurts|{region}|{version}|{provider}"))
+}
+
+/// Any Provider of the workspace appeared or went.
+fn any_name() -> Topic {
+    Topic::new("name")
+}
+
+/// The Provider of that name appeared or went.
+fn named(name: &str) -> Topic {
+    Topic::new(format!("name|{name}"))
+}
+
+/// The Provider of that name went.
+fn name_gone(name: &str) -> Topic {
+    Topic::new(format!("name-gone|{name}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -168,12 +168,15 @@ pub struct Inputs<O> {
     pub(crate) declared: Declared<O>,
 }
 
+/// Says whether an object is this reconciler's.
+pub(crate) type Only<O> = Box<dyn Fn(&O) -> bool + Send + Sync>;
+
 pub(crate) struct Declared<O> {
     pub(crate) children: Vec<KindRef>,
     pub(crate) names: Vec<NamesInput<O>>,
     pub(crate) platform: Vec<PlatformInput<O>>,
     pub(crate) config: Option<ConfigInput<O>>,
-    pub(crate) only: Option<Box<dyn Fn(&O) -> bool + Send + Sync>>,
+    pub(crate) only: Option<Only<O>>,
 }
 
 pub(crate) struct NamesInput<O> {

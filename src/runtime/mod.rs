@@ -180,7 +180,7 @@ impl Runtime {
             overrides: options.endpoint_overrides,
             workers: options.workers,
         };
-        let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond().unsigned_abs() as u64;
+        let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_millisecond().unsigned_abs();
         let outside = Outside { transport, metrics: metrics.clone(), clock: Clock::new(seed), provider_base: provider_base.into() };
         let Some(address) = options.admin else { return shell::run(setup, outside, overview, stop).await };
         let admin = admin::serve(address, overview.subscribe(), metrics).await.map_err(RunError::Start)?;

@@ -72,6 +72,8 @@ pub(crate) struct Source {
     /// Only the object of this name.
     pub(crate) only: Option<String>,
     pub(crate) keep: Keep,
+    /// Whether everybody waits for it, so that trouble is looked into each second.
+    pub(crate) eager: bool,
 }
 
 impl Source {

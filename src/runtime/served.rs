@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tracing::{error, info, warn};
 
+use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
 use crate::api::meta::{Kind, KindRef};
 use crate::api::names::ObjectKey;
@@ -65,6 +66,8 @@ pub(crate) struct ViewSpec {
 pub(crate) struct AnyConfig {
     pub(crate) value: Arc<dyn Any + Send + Sync>,
     pub(crate) poll: Option<Duration>,
+    /// The rules for who is served.
+    pub(crate) allowed: Arc<[String]>,
 }
 
 /// What a configuration change is about: some topics, or everything.
@@ -228,12 +231,12 @@ impl<R: Reconciler> Seat<R> {
             .conditions
             .iter()
             .enumerate()
-            .map(|(at, type_)| match at {
-                0 => ReportedCondition::new(type_, false, reason, message),
-                _ => {
-                    let because = format!("see {}", self.actor.conditions[0]);
-                    ReportedCondition::new(type_, crate::api::condition::ConditionStatus::Unknown, Reason::NotEvaluated, because)
+            .map(|(at, type_)| {
+                if at == 0 {
+                    return ReportedCondition::new(type_, false, reason, message);
                 }
+                let because = format!("see {}", self.actor.conditions[0]);
+                ReportedCondition::new(type_, ConditionStatus::Unknown, Reason::NotEvaluated, because)
             })
             .collect();
         self.write_status(ctx, &conditions, &Value::Null, moment).await
@@ -307,7 +310,11 @@ impl<R: Reconciler> Served for Seat<R> {
                 Some(config)
             }
         };
-        Ok(config.map(|config| AnyConfig { poll: config.runtime().poll_interval(), value: Arc::new(config) }))
+        Ok(config.map(|config| AnyConfig {
+            poll: config.runtime().poll_interval(),
+            allowed: config.runtime().allowed_workspaces().into(),
+            value: Arc::new(config),
+        }))
     }
 
     fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange {

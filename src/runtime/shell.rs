@@ -28,7 +28,7 @@ use super::served::{Ended, Job, Served};
 use super::status;
 use super::telemetry::Metrics;
 use super::transport::Transport;
-use super::watch::shell::{Order, follow};
+use super::watch::shell::{Order, Way, follow};
 
 /// Events that wait for the heart at most: a stream that is faster waits, so that memory stays bounded.
 const EVENTS: usize = 1024;
@@ -136,7 +136,7 @@ impl Shell {
                     let _ = self.orders.get(&stream).map(|orders| orders.try_send(order));
                 }
                 Effect::Run(run) => self.start(*run),
-                Effect::Judge { kind, raw, problems } => self.judge(kind, raw, &problems),
+                Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }
         }
     }
@@ -144,13 +144,14 @@ impl Shell {
     fn open(&mut self, id: StreamId, source: Source) {
         let (orders, inbox) = mpsc::channel(4);
         self.orders.insert(id, orders);
-        let (events, transport, clock) = (self.events.clone(), self.outside.transport.clone(), self.outside.clock.clone());
+        let way = Way { transport: self.outside.transport.clone(), metrics: self.outside.metrics.clone() };
+        let (events, clock) = (self.events.clone(), self.outside.clock.clone());
         self.streams.spawn(async move {
             let tell = move |news| {
                 let events = events.clone();
                 async move { events.send(Event::News { stream: id, news }).await.is_ok() }
             };
-            follow(source, transport, clock, inbox, tell).await;
+            follow(source, way, clock, inbox, tell).await;
             id
         });
     }
@@ -165,11 +166,11 @@ impl Shell {
     }
 
     fn start(&mut self, run: Run) {
-        let Run { work, raw, endpoint, seen, config } = run;
+        let Run { work, raw, endpoint, seen, config, path } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
         let port = LivePort::new(transport, metrics, &endpoint, &work.key.workspace, provider_base);
-        let job = Job { key: work.key.clone(), raw, seen, config, port, path: None, moment: clock.moment() };
+        let job = Job { key: work.key.clone(), raw, seen, config, port, path, moment: clock.moment() };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;
@@ -203,7 +204,7 @@ impl Shell {
     }
 
     /// Writes into a configuration's status whether it is in force.
-    fn judge(&mut self, kind: KindRef, raw: Arc<Raw>, problems: &[FieldError]) {
+    fn judge(&mut self, kind: KindRef, raw: &Raw, problems: &[FieldError]) {
         let actor = Actor { name: "provider-config", finalizer: None, conditions: &["Accepted"] };
         let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let verdict = if problems.is_empty() {
@@ -217,9 +218,11 @@ impl Shell {
         let Some(body) = status::body(kind, &object, &actor, &[verdict], &fields, &self.outside.clock.moment().stamp()) else { return };
         let name = ObjectName::cluster_scoped(raw.name.name.clone());
         let ask = rest::ask(&self.outside.provider_base, kind, &name, &Verb::ApplyStatus { manager: actor.name, body });
-        let transport = self.outside.transport.clone();
+        let Outside { transport, metrics, .. } = self.outside.clone();
         self.judgements.spawn(async move {
-            match transport.send(&ask, Duration::from_secs(30)).await {
+            let reply = transport.send(&ask, Duration::from_secs(30)).await;
+            metrics.request("apply the status of the configuration", reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+            match reply {
                 Ok(reply) if reply.status.is_success() => {}
                 // A conflict means that the object changed, and its next state is judged anew.
                 Ok(reply) if reply.status == http::StatusCode::CONFLICT => {}

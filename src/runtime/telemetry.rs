@@ -26,6 +26,7 @@ pub struct Metrics {
     registry: Registry,
     reconciled: Family<Reconciled, Counter>,
     requested: Family<Requested, Counter>,
+    streamed: Family<Requested, Counter>,
     queued: Gauge,
     in_flight: Gauge,
     objects: Gauge,
@@ -38,6 +39,7 @@ impl Default for Metrics {
         let metrics = Self {
             reconciled: Family::default(),
             requested: Family::default(),
+            streamed: Family::default(),
             queued: Gauge::default(),
             in_flight: Gauge::default(),
             objects: Gauge::default(),
@@ -46,6 +48,7 @@ impl Default for Metrics {
         };
         registry.register("reconciles", "Calls of a reconciler by their end", metrics.reconciled.clone());
         registry.register("requests", "Requests of reconcilers by verb and status", metrics.requested.clone());
+        registry.register("stream_requests", "Lists and watches of all streams by verb and status", metrics.streamed.clone());
         registry.register("queue_ready", "Work that is ready and waits for a worker", metrics.queued.clone());
         registry.register("queue_in_flight", "Calls under way", metrics.in_flight.clone());
         registry.register("objects", "Service objects in the cache", metrics.objects.clone());
@@ -61,6 +64,11 @@ impl Metrics {
 
     pub(crate) fn request(&self, verb: &'static str, code: u16) {
         self.requested.get_or_create(&Requested { verb, code }).inc();
+    }
+
+    /// Counts a list or the opening of a watch.
+    pub(crate) fn stream(&self, verb: &'static str, code: u16) {
+        self.streamed.get_or_create(&Requested { verb, code }).inc();
     }
 
     pub(crate) fn sizes(&self, queued: usize, in_flight: usize, objects: usize, workspaces: usize) {

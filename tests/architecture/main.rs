@@ -1,5 +1,7 @@
 //! The rules of the code base that a compiler does not know: who may import whom, what is pure, and what documents must say.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +102,10 @@ fn an_import_against_the_direction_is_found() {
 
 fn impurities(file: &File) -> Vec<String> {
     let (always, _) = split_tests(&file.code);
-    let named = words(&always).filter(|(at, word)| IMPURE.contains(word) || (*word == "now" && always[..*at].ends_with("::")));
+    // A kubeconfig is a value, though a client library's.
+    let is_value = |at: usize, word: &str| always[at + word.len()..].starts_with("::config::");
+    let is_now = |at: usize, word: &str| word == "now" && always[..at].ends_with("::");
+    let named = words(&always).filter(|(at, word)| is_now(*at, word) || (IMPURE.contains(word) && !is_value(*at, word)));
     named.map(|(at, word)| format!("{}:{} is pure and names {word}", file.path.display(), always[..at].lines().count())).collect()
 }
 
@@ -117,6 +122,8 @@ fn an_impurity_is_found() {
         ("async fn a() {}", 1),
         ("let now = jiff::Timestamp::now();", 1),
         ("use std::collections::HashMap;", 1),
+        ("use kube::Client;", 1),
+        ("use kube::config::Kubeconfig;", 0),
         ("fn a(now: Duration) -> Moment { clock::later(now) } // tokio", 0),
         ("#[cfg(test)]\nmod tests { use tokio::test; }", 0),
     ] {

@@ -1,6 +1,19 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
+mod bindings;
+mod deletion;
+mod door;
+mod explain;
 mod init;
+mod isolation;
+mod manage;
+mod paths;
+mod permissions;
+mod pins;
+mod pools;
+mod readiness;
+mod reasons;
+mod requeue;
 mod schedule;
 mod support;
 

@@ -94,5 +94,6 @@ fn compare_explanation(case: &Case, explanation: &Explanation) -> Vec<String> {
     wrong.extend(case.details.iter().filter(|part| !details.contains(*part)).map(|part| format!("the details lack {part:?}: {details}")));
     let advice = explanation.advice.join("\n");
     wrong.extend(case.advice.iter().filter(|part| !advice.contains(*part)).map(|part| format!("the advice lacks {part:?}: {advice}")));
+    wrong.extend(case.no_advice.iter().filter(|part| advice.contains(*part)).map(|part| format!("the advice holds {part:?}: {advice}")));
     wrong
 }

@@ -45,6 +45,9 @@ pub(crate) struct Case {
     /// Texts that the advice must hold.
     #[serde(default)]
     pub(crate) advice: Vec<String>,
+    /// Texts that it must not hold.
+    #[serde(default)]
+    pub(crate) no_advice: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod explanation;
 mod format;
 mod properties;
 mod world;

@@ -1,5 +1,7 @@
 //! The seam, as a provider team sees it: a toy provider over public items alone, run by the real runtime against a server of this process.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 mod provider;
 mod server;
 

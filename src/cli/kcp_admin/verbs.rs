@@ -10,6 +10,11 @@ const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
+/// Between two tries of a request that the server asked to wait with: what kcp's `Retry-After` says.
+const THROTTLE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+/// Tries that the server may ask to wait with: it has filled every cache long before.
+const THROTTLED_AT_MOST: u32 = 30;
+
 impl AdminClient {
     /// Reads one object. `namespace` is `""` for a cluster-scoped kind, here and below.
     pub async fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Value, AdminError> {
@@ -86,7 +91,25 @@ impl AdminClient {
         serde_json::from_str(&text).map_err(|source| self.failed(verb, path, source.into()))
     }
 
+    /// Sends, and waits where the server asks to: kcp answers 429 while it fills the cache of a kind that was just installed or bound. It has
+    /// done nothing then, so that every verb may be sent again.
     async fn request(&self, verb: &'static str, method: Method, path: &str, body: Option<(&str, &Value)>) -> Result<String, AdminError> {
+        for _ in 0..THROTTLED_AT_MOST {
+            match self.request_once(verb, method.clone(), path, body).await {
+                Err(error) if error.code() == Some(429) => tokio::time::sleep(THROTTLE_PAUSE).await,
+                answer => return answer,
+            }
+        }
+        self.request_once(verb, method, path, body).await
+    }
+
+    async fn request_once(
+        &self,
+        verb: &'static str,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<String, AdminError> {
         let request = Request::builder().method(method).uri(path).header(header::ACCEPT, JSON);
         let request = match body {
             Some((media_type, body)) => request.header(header::CONTENT_TYPE, media_type).body(body.to_string().into_bytes()),

@@ -84,6 +84,12 @@ impl Types {
         self.by_name.values().filter_map(|&slot| self.in_slot(slot))
     }
 
+    /// How many slots there are, free ones too.
+    #[cfg(test)]
+    pub(super) const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Arc<MachineType>> {
         self.in_slot(self.slot(name)?)
     }
@@ -178,4 +184,43 @@ pub(super) fn sorted(names: &[String]) -> Vec<Arc<str>> {
 /// Whether a list that [`sorted`] made holds the name.
 pub(super) fn holds(names: &[Arc<str>], name: &str) -> bool {
     names.binary_search_by(|held| (**held).cmp(name)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> VirtualMachineTypeSpec {
+        let amount = Quantity::try_from(1).unwrap();
+        VirtualMachineTypeSpec {
+            provider_machine_type: String::new(),
+            cpu: amount.clone(),
+            memory: amount,
+            available_regions: vec!["eu-de".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_name_listed_twice_counts_once() {
+        let mut types = Types::default();
+        let names = ["m".to_owned(), "m".to_owned()];
+        let listed = types.list(&names);
+        types.unlist(&listed);
+        assert!(types.by_name.is_empty());
+    }
+
+    #[test]
+    fn a_type_keeps_its_slot_while_it_is_listed_or_defined() {
+        let mut types = Types::default();
+        let listed = types.list(&["m".to_owned()]);
+        let (_, defined) = types.define("m", Some(&spec()));
+        let slot = defined.unwrap().slot();
+        assert!(listed.contains(slot));
+        types.define("m", None);
+        types.unlist(&types.clone().list(&[]));
+        assert_eq!(types.slot("m"), Some(slot));
+        types.define("m", Some(&spec()));
+        types.unlist(&listed);
+        assert_eq!(types.slot("m"), Some(slot));
+    }
 }

@@ -48,6 +48,7 @@ impl Core {
             endpoint: self.shards.url(entry.shard),
             seen: self.see(now, actor, entry.shard, &work.key),
             config: actor.config.clone(),
+            path: self.paths.get(&work.key.workspace).cloned(),
         };
         Some((run, Begun { at: now.mono, raised: actor.raised, shard: entry.shard }))
     }

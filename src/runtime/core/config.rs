@@ -16,6 +16,11 @@ use super::{Core, Effect};
 impl Core {
     /// Takes the configuration object as the stream shows it; `None` when there is none.
     pub(super) fn take_config(&mut self, now: Moment, kind: KindRef, raw: Option<Raw>) {
+        let known = self.configs.get(&kind).and_then(Option::as_deref);
+        if raw.is_some() && raw.as_ref() == known {
+            // A requeue lists it anew, and most times it is the same.
+            return;
+        }
         let raw = raw.map(Arc::new);
         let before = self.configs.insert(kind, raw.clone()).flatten();
         let same = same_spec(before.as_deref(), raw.as_deref());
@@ -25,6 +30,7 @@ impl Core {
                 problems.extend(self.configure(now, actor, raw.as_deref(), same));
             }
         }
+        self.follow_rules(now);
         problems.dedup();
         if let Some(raw) = raw {
             self.effects.push(Effect::Judge { kind, raw, problems });

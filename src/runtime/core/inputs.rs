@@ -17,20 +17,22 @@ impl Core {
     /// The streams that a reconciler reads, for an object behind this shard.
     fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let objects = std::iter::once(&actor.kind).chain(&actor.children).map(move |kind| Role::Objects(shard, *kind));
-        objects.chain(Self::refreshable(actor, shard)).chain(actor.config_kind.map(Role::Config))
+        objects.chain(Self::refreshable(actor, shard))
     }
 
     /// Those of them that a requeue lists afresh.
     fn refreshable(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let names = actor.names.iter().map(move |spec| Role::Names(shard, spec.kind));
-        names.chain(actor.views.iter().flat_map(|view| view.kinds.iter().map(|kind| Role::Platform(*kind))))
+        let platform = actor.views.iter().flat_map(|view| view.kinds.iter().map(|kind| Role::Platform(*kind)));
+        names.chain(platform).chain(actor.config_kind.map(Role::Config))
     }
 
     /// Whether every input of the reconciler has synced once, or was waited for long enough. While a shard's endpoint is out of the slice nobody
     /// follows it, and what its workspaces hold is not known: it stays closed.
     pub(super) fn gate_is_open(&self, now: Moment, actor: u8, shard: ShardId) -> bool {
         let actor = &self.actors[usize::from(actor)];
-        Self::roles(actor, shard).all(|role| self.streams.find(role).is_some_and(|(_, stream)| stream.is_decided(now)))
+        let paths = self.paths.followed().map(Role::Workspaces);
+        Self::roles(actor, shard).chain(paths).all(|role| self.streams.find(role).is_some_and(|(_, stream)| stream.is_decided(now)))
     }
 
     /// Moves parked work on whose gate has opened. Its object may have moved behind another shard meanwhile, whose gate counts then.
@@ -47,7 +49,8 @@ impl Core {
     pub(super) fn next_release(&self) -> Option<Duration> {
         let ends = |(actor, shard): &(u8, ShardId)| {
             let actor = &self.actors[usize::from(*actor)];
-            let streams = Self::roles(actor, *shard).map(|role| self.streams.find(role).map(|(_, stream)| stream));
+            let paths = self.paths.followed().map(Role::Workspaces);
+            let streams = Self::roles(actor, *shard).chain(paths).map(|role| self.streams.find(role).map(|(_, stream)| stream));
             // With an endpoint that left the slice there is no such time.
             let streams: Vec<_> = streams.collect::<Option<_>>()?;
             streams.into_iter().filter(|stream| !stream.is_answered()).map(Stream::patience_ends).max()
@@ -60,7 +63,10 @@ impl Core {
         let actor = &self.actors[usize::from(work.actor)];
         let Some(entry) = self.objects.get(actor.kind, &work.key) else { return Vec::new() };
         let streams = Self::refreshable(actor, entry.shard).filter_map(|role| self.streams.find(role));
-        streams.filter(|(_, stream)| stream.listed.is_none_or(|at| at < since)).map(|(id, _)| id).collect()
+        // A configuration that cannot be read is not waited for: the last good one is in force meanwhile.
+        let can_be_fresh = |stream: &Stream| stream.is_good() || !matches!(stream.role, Role::Config(_));
+        let is_stale = |stream: &Stream| stream.listed.is_none_or(|at| at < since) && can_be_fresh(stream);
+        streams.filter(|(_, stream)| is_stale(stream)).map(|(id, _)| id).collect()
     }
 
     fn trouble(&self, role: Role, now: Moment) -> Option<Trouble> {

@@ -10,6 +10,7 @@ mod index;
 mod inputs;
 mod news;
 mod objects;
+mod paths;
 mod platform;
 mod rechecks;
 mod shards;
@@ -39,6 +40,7 @@ use super::watch::shell::{News, Order};
 use actors::ActorState;
 use calls::Begun;
 use objects::Objects;
+use paths::Paths;
 use platform::{NamesOfKind, Platform};
 use rechecks::{Rechecks, Why};
 use shards::Shards;
@@ -90,6 +92,8 @@ pub(crate) struct Run {
     pub(crate) endpoint: Arc<str>,
     pub(crate) seen: Seen,
     pub(crate) config: Result<AnyConfig, String>,
+    /// The workspace's path, where a rule needed it.
+    pub(crate) path: Option<String>,
 }
 
 /// Sizes and readiness, for the outside.
@@ -114,6 +118,7 @@ pub(crate) struct Core {
     objects: Objects,
     names: BTreeMap<KindRef, NamesOfKind>,
     platform: Platform,
+    paths: Paths,
     configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
     queue: Queue,
     rechecks: Rechecks,
@@ -145,6 +150,7 @@ impl Core {
             objects: Objects::default(),
             names: BTreeMap::new(),
             platform: Platform::default(),
+            paths: Paths::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
             parked: BTreeMap::new(),
@@ -192,14 +198,16 @@ impl Core {
     fn source(&self, role: Role) -> Source {
         let here = |kind| super::rest::collection(&self.setup.provider_base, kind);
         let all = |shard, kind| super::rest::collection(&super::rest::scoped(&self.shards.url(shard), None), kind);
-        match role {
-            Role::Slice => Source { url: here(crate::api::kcp::ENDPOINT_SLICE), only: Some(self.setup.export.clone()), keep: Keep::Body },
-            Role::Config(kind) => Source { url: here(kind), only: Some(self.setup.config_name.clone()), keep: Keep::Body },
-            Role::Platform(kind) => Source { url: here(kind), only: None, keep: Keep::Body },
-            Role::Roster(shard) => Source { url: all(shard, crate::api::kcp::BINDING), only: None, keep: Keep::Body },
-            Role::Objects(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Body },
-            Role::Names(shard, kind) => Source { url: all(shard, kind), only: None, keep: Keep::Name },
-        }
+        let (url, only, keep) = match role {
+            Role::Slice => (here(crate::api::kcp::ENDPOINT_SLICE), Some(self.setup.export.clone()), Keep::Body),
+            Role::Config(kind) => (here(kind), Some(self.setup.config_name.clone()), Keep::Body),
+            Role::Platform(kind) => (here(kind), None, Keep::Body),
+            Role::Workspaces(parent) => (self.paths.url(super::rest::host(&self.setup.provider_base), parent), None, Keep::Body),
+            Role::Roster(shard) => (all(shard, crate::api::kcp::BINDING), None, Keep::Body),
+            Role::Objects(shard, kind) => (all(shard, kind), None, Keep::Body),
+            Role::Names(shard, kind) => (all(shard, kind), None, Keep::Name),
+        };
+        Source { url, only, keep, eager: matches!(role, Role::Platform(_)) }
     }
 
     /// Takes an event; what follows from it comes out of the next [`Self::settle`].

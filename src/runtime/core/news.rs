@@ -63,7 +63,8 @@ impl Core {
             }
             Role::Config(kind) => self.take_config(now, kind, items.into_iter().next()),
             Role::Platform(kind) => self.platform.reset(kind, items),
-            Role::Roster(shard) => self.take_roster(now, shard, items),
+            Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
+            Role::Roster(shard) => self.take_roster(now, shard, &items),
             Role::Objects(shard, kind) => {
                 let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
                 for key in self.objects.others(kind, shard, &named) {
@@ -112,6 +113,7 @@ impl Core {
             Role::Slice => self.take_slice(now, &raw),
             Role::Config(kind) => self.take_config(now, kind, Some(raw)),
             Role::Platform(kind) => self.platform.upsert(kind, raw),
+            Role::Workspaces(parent) => self.take_workspace(now, parent, &raw, true),
             Role::Roster(shard) => self.take_binding(shard, &raw),
             Role::Objects(shard, kind) => {
                 let Some(key) = key(role, &raw) else { return };
@@ -131,6 +133,7 @@ impl Core {
             Role::Slice => {}
             Role::Config(kind) => self.take_config(now, kind, None),
             Role::Platform(kind) => self.platform.remove(kind, &raw.name),
+            Role::Workspaces(parent) => self.take_workspace(now, parent, raw, false),
             Role::Roster(shard) => {
                 if let Some(workspace) = &raw.workspace {
                     self.drop_binding(now, shard, workspace, &raw.name.name);

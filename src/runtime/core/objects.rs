@@ -62,6 +62,14 @@ impl Objects {
         self.kinds.get(&kind).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// The keys of a kind in one workspace, in order.
+    pub(super) fn in_workspace(&self, kind: KindRef, workspace: &LogicalCluster) -> impl Iterator<Item = &ObjectKey> {
+        let first = ObjectKey::new(workspace.clone(), ObjectName::cluster_scoped(""));
+        let from = self.kinds.get(&kind).into_iter().flat_map(move |cache| cache.range(first.clone()..));
+        let workspace = workspace.clone();
+        from.map(|(key, _)| key).take_while(move |key| key.workspace == workspace)
+    }
+
     /// Takes an object as a watch showed it; false when the cache has it already, or a newer state of it. Versions are compared within one
     /// shard only; from another shard the object has moved.
     pub(super) fn upsert(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, raw: Raw) -> bool {
@@ -90,8 +98,7 @@ impl Objects {
 
     /// Whether anything of a workspace is kept.
     pub(super) fn any_in(&self, workspace: &LogicalCluster) -> bool {
-        let first = ObjectKey::new(workspace.clone(), ObjectName { namespace: Arc::from(""), name: Arc::from("") });
-        self.kinds.values().any(|cache| cache.range(&first..).next().is_some_and(|(key, _)| key.workspace == *workspace))
+        self.kinds.keys().any(|kind| self.in_workspace(*kind, workspace).next().is_some())
     }
 
     /// The keys of a kind that came from this shard and are not among those named.
@@ -126,8 +133,7 @@ impl Objects {
 
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
-            (None, None) => true,
-            (None, Some(_)) => false,
+            (None, version) => version.is_none(),
             (Some(entry), _) if entry.shard != debt.shard => true,
             (Some(entry), None) => *entry.raw.uid != *debt.uid,
             // Not the uid: another one may be that of the incarnation before ours as well as of one after it.

@@ -93,8 +93,11 @@ impl Platform {
 /// The names of one kind in all workspaces.
 #[derive(Debug, Default)]
 pub(super) struct NamesOfKind {
-    workspaces: BTreeMap<LogicalCluster, (BTreeMap<String, ShardId>, Arc<BTreeSet<String>>)>,
+    workspaces: BTreeMap<LogicalCluster, NamesOfWorkspace>,
 }
+
+/// The names of one kind in one workspace: where each came from, and the set that calls are handed.
+type NamesOfWorkspace = (BTreeMap<String, ShardId>, Arc<BTreeSet<String>>);
 
 impl NamesOfKind {
     /// The names in a workspace.

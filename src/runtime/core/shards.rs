@@ -70,7 +70,7 @@ impl Core {
                 return;
             }
         };
-        let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(endpoint.url)).collect();
+        let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(&endpoint.url)).collect();
         let wanted: BTreeSet<ShardId> = urls.iter().map(|url| self.shards.id(url)).collect();
         for shard in wanted.difference(&self.shards.live.clone()) {
             self.engage(now, *shard);
@@ -85,10 +85,10 @@ impl Core {
         }
     }
 
-    fn reachable(&self, url: String) -> String {
-        let url = url.trim_end_matches('/').to_owned();
+    fn reachable(&self, url: &str) -> String {
+        let url = url.trim_end_matches('/');
         let replaced = self.setup.overrides.iter().find_map(|(from, to)| url.strip_prefix(from.as_str()).map(|rest| format!("{to}{rest}")));
-        replaced.unwrap_or(url)
+        replaced.unwrap_or_else(|| url.to_owned())
     }
 
     fn engage(&mut self, now: Moment, shard: ShardId) {
@@ -141,7 +141,7 @@ impl Core {
     }
 
     /// A complete roster: whoever is not in it has unbound.
-    pub(super) fn take_roster(&mut self, now: Moment, shard: ShardId, items: Vec<Raw>) {
+    pub(super) fn take_roster(&mut self, now: Moment, shard: ShardId, items: &[Raw]) {
         let named: BTreeSet<_> = items.iter().filter_map(|raw| Some((raw.workspace.as_ref()?, &raw.name.name))).collect();
         let mut gone = Vec::new();
         for ((_, workspace), bindings) in self.shards.roster.iter().filter(|((of, _), _)| *of == shard) {
@@ -149,7 +149,7 @@ impl Core {
             gone.extend(missing.map(|name| (workspace.clone(), name.clone())));
         }
         // What came goes first, so that a binding that was replaced by another is not taken for the last one.
-        for raw in &items {
+        for raw in items {
             self.take_binding(shard, raw);
         }
         for (workspace, name) in gone {

@@ -19,6 +19,10 @@ pub(crate) struct StreamId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShardId(pub(crate) u32);
 
+/// Names one parent workspace whose children are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ParentId(pub(crate) u32);
+
 /// What a stream is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
@@ -28,6 +32,8 @@ pub(crate) enum Role {
     Config(KindRef),
     /// A kind of the platform's.
     Platform(KindRef),
+    /// The workspaces below one parent.
+    Workspaces(ParentId),
     /// The bindings behind one shard.
     Roster(ShardId),
     /// Service objects or children behind one shard.
@@ -41,7 +47,7 @@ impl Role {
     pub(super) const fn shard(self) -> Option<ShardId> {
         match self {
             Self::Roster(shard) | Self::Objects(shard, _) | Self::Names(shard, _) => Some(shard),
-            Self::Slice | Self::Config(_) | Self::Platform(_) => None,
+            Self::Slice | Self::Config(_) | Self::Platform(_) | Self::Workspaces(_) => None,
         }
     }
 
@@ -49,6 +55,7 @@ impl Role {
         match self {
             Self::Slice => "apiexportendpointslices.apis.kcp.io".into(),
             Self::Roster(_) => "apibindings.apis.kcp.io".into(),
+            Self::Workspaces(_) => "workspaces.tenancy.kcp.io".into(),
             Self::Config(kind) | Self::Platform(kind) | Self::Objects(_, kind) | Self::Names(_, kind) => kind.resource(),
         }
     }
@@ -98,7 +105,8 @@ impl Stream {
         first
     }
 
-    fn is_good(&self) -> bool {
+    /// Whether what it shows is what there is, as far as anybody knows.
+    pub(super) fn is_good(&self) -> bool {
         match self.health {
             Health::Live => true,
             Health::SyncedEmpty => self.role.shard().is_some(),
@@ -146,7 +154,8 @@ impl Stream {
 
     /// A line for readiness; `None` when nothing is missing.
     pub(super) fn missing(&self) -> Option<String> {
-        let fine = self.synced || (matches!(self.role, Role::Config(_)) && self.is_unserved());
+        // Who may not read a parent serves everybody who needs no path; whoever needs one is told.
+        let fine = self.synced || matches!(self.role, Role::Workspaces(_)) || (matches!(self.role, Role::Config(_)) && self.is_unserved());
         (!fine).then(|| match &self.health {
             Health::Forbidden { what } | Health::Broken { what } => format!("{}: {what}", self.role.what()),
             _ => format!("{}: not listed yet", self.role.what()),
@@ -174,6 +183,13 @@ impl Streams {
     pub(super) fn find(&self, role: Role) -> Option<(StreamId, &Stream)> {
         let id = *self.by_role.get(&role)?;
         Some((id, self.open.get(&id)?))
+    }
+
+    /// Takes one stream away.
+    pub(super) fn remove(&mut self, role: Role) -> Option<StreamId> {
+        let id = self.by_role.remove(&role)?;
+        self.open.remove(&id);
+        Some(id)
     }
 
     /// Takes the streams of a shard away.

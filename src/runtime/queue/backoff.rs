@@ -31,7 +31,7 @@ impl Backoff {
 impl Default for Backoff {
     /// 250 ms to 5 min: a conflict is retried within a blink, and a fault that was repaired is noticed within five minutes.
     fn default() -> Self {
-        Self::new(Duration::from_millis(250), Duration::from_secs(300))
+        Self::new(Duration::from_millis(250), Duration::from_mins(5))
     }
 }
 

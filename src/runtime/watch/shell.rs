@@ -16,6 +16,7 @@ use super::{Answer, Ending, Failure, Health, Input, Machine, Output, Settings};
 use crate::runtime::clock::Clock;
 use crate::runtime::raw::{Raw, read_frame, read_page};
 use crate::runtime::rest::{Source, message};
+use crate::runtime::telemetry::Metrics;
 use crate::runtime::transport::{Ask, Transport};
 
 /// Bytes of one watch event at most: above what etcd stores of one object.
@@ -43,13 +44,20 @@ pub(crate) enum Order {
     Refresh,
 }
 
+/// The way to the server, and where its use is counted.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) transport: Arc<Transport>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
 /// Follows one source until the receiver of its news is gone; may be cancelled at any time.
-pub(crate) async fn follow<F, Fut>(source: Source, transport: Arc<Transport>, clock: Clock, mut orders: mpsc::Receiver<Order>, tell: F)
+pub(crate) async fn follow<F, Fut>(source: Source, way: Way, clock: Clock, mut orders: mpsc::Receiver<Order>, tell: F)
 where
     F: Fn(News) -> Fut + Send,
     Fut: Future<Output = bool> + Send,
 {
-    let mut machine: Machine<Raw> = Machine::new(Settings::default());
+    let mut machine: Machine<Raw> = Machine::new(if source.eager { Settings::eager() } else { Settings::default() });
     let mut answers: BoxStream<'static, (u64, Answer<Raw>)> = stream::pending().boxed();
     let mut asked = Duration::ZERO;
     loop {
@@ -60,10 +68,7 @@ where
                 Some(Order::Refresh) => Input::Refresh,
                 None => return,
             },
-            answer = answers.next() => match answer {
-                Some((attempt, answer)) => Input::Answer { attempt, answer },
-                None => { answers = stream::pending().boxed(); continue; }
-            },
+            Some((attempt, answer)) = answers.next() => Input::Answer { attempt, answer },
             () = tokio::time::sleep_until(clock.instant(machine.wake_at())) => Input::Elapsed,
         };
         for output in machine.step(clock.now(), clock.jitter(), input) {
@@ -72,11 +77,11 @@ where
                     if cont.is_none() {
                         asked = clock.now();
                     }
-                    answers = list(transport.clone(), &source, attempt, limit, cont.as_deref());
+                    answers = list(way.clone(), &source, attempt, limit, cont.as_deref());
                     continue;
                 }
                 Output::Watch { attempt, resource_version } => {
-                    answers = watch(transport.clone(), &source, attempt, &resource_version);
+                    answers = watch(way.clone(), &source, attempt, &resource_version);
                     continue;
                 }
                 Output::Abort => {
@@ -108,16 +113,12 @@ fn log(source: &Source, health: &Health) {
     }
 }
 
-fn list(
-    transport: Arc<Transport>,
-    source: &Source,
-    attempt: u64,
-    limit: u32,
-    cont: Option<&str>,
-) -> BoxStream<'static, (u64, Answer<Raw>)> {
+fn list(way: Way, source: &Source, attempt: u64, limit: u32, cont: Option<&str>) -> BoxStream<'static, (u64, Answer<Raw>)> {
     let (ask, keep, deadline) = (source.list(limit, cont), source.keep, Settings::default().list_deadline);
     stream::once(async move {
-        let answer = match transport.send(&ask, deadline).await {
+        let reply = way.transport.send(&ask, deadline).await;
+        way.metrics.stream("list", reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        let answer = match reply {
             Err(problem) => Answer::Failed(Failure::Transport(problem)),
             Ok(reply) if reply.status.is_success() => match read_page(&reply.body, keep) {
                 Ok(page) => Answer::Page(page),
@@ -127,6 +128,7 @@ fn list(
         };
         (attempt, answer)
     })
+    .fuse()
     .boxed()
 }
 
@@ -148,9 +150,9 @@ struct Lines {
     over: bool,
 }
 
-fn watch(transport: Arc<Transport>, source: &Source, attempt: u64, resource_version: &str) -> BoxStream<'static, (u64, Answer<Raw>)> {
+fn watch(way: Way, source: &Source, attempt: u64, resource_version: &str) -> BoxStream<'static, (u64, Answer<Raw>)> {
     let (ask, keep) = (source.watch(resource_version), source.keep);
-    let opened = stream::once(open(transport, ask));
+    let opened = stream::once(open(way, ask));
     opened
         .flat_map(move |opened| match opened {
             Err(failure) => stream::once(async { Answer::Failed(failure) }).boxed(),
@@ -161,11 +163,14 @@ fn watch(transport: Arc<Transport>, source: &Source, attempt: u64, resource_vers
             }
         })
         .map(move |answer| (attempt, answer))
+        .fuse()
         .boxed()
 }
 
-async fn open(transport: Arc<Transport>, ask: Ask) -> Result<Incoming, Failure> {
-    let response = transport.open(&ask).await.map_err(Failure::Transport)?;
+async fn open(way: Way, ask: Ask) -> Result<Incoming, Failure> {
+    let response = way.transport.open(&ask).await;
+    way.metrics.stream("watch", response.as_ref().map_or(0, |response| response.status().as_u16()));
+    let response = response.map_err(Failure::Transport)?;
     let status = response.status();
     if status.is_success() {
         return Ok(response.into_body());

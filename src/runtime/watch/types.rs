@@ -64,6 +64,16 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// For the few streams that everything waits for, such as a catalog's: what was repaired is noticed within a second.
+    ///
+    /// A runtime has a handful of them whatever its number of tenants, so that an outage costs the server as many requests a second.
+    pub fn eager() -> Self {
+        let second = Duration::from_secs(1);
+        Self { backoff_max: second, quiet_poll: second, not_served_poll: second, ..Self::default() }
+    }
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input<T> {

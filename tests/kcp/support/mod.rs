@@ -1,6 +1,9 @@
 //! The kcp that the tests of this process share, and workspaces in it.
 
+pub(crate) mod expect;
 pub(crate) mod platform;
+pub(crate) mod provider;
+pub(crate) mod proxy;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -37,10 +40,19 @@ impl Workspace {
 impl Kcp {
     /// A fresh workspace below `root`, Ready; its name starts with `purpose` and no other test has it.
     pub(crate) async fn workspace(&self, purpose: &str) -> Workspace {
+        self.workspace_in("root", purpose).await
+    }
+
+    /// The same, below another workspace.
+    pub(crate) async fn workspace_below(&self, parent: &Workspace, purpose: &str) -> Workspace {
+        self.workspace_in(parent.logical_cluster.as_str(), purpose).await
+    }
+
+    async fn workspace_in(&self, parent: &str, purpose: &str) -> Workspace {
         static MADE: AtomicUsize = AtomicUsize::new(0);
         // The process is part of the name, since a kcp that is reused has the workspaces of earlier runs.
         let name = format!("{purpose}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let logical_cluster = self.admin.create_workspace("root", &name).await.expect("a workspace below root");
+        let logical_cluster = self.admin.create_workspace(parent, &name).await.expect("a fresh workspace");
         let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
         Workspace { logical_cluster, client }
     }
@@ -50,7 +62,9 @@ impl Kcp {
 pub(crate) async fn kcp() -> Kcp {
     static KCP: OnceLock<Result<Kcp, String>> = OnceLock::new();
     let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.expect("starting kcp does not panic");
-    started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"))
+    let kcp = started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"));
+    // A client's connections live on the runtime that made it, and each test has one of its own.
+    Kcp { admin: kcp.admin.in_workspace("root").expect("a path makes a URL") }
 }
 
 /// Starts kcp on a thread of its own, since it must outlive the runtime of the test that came first.

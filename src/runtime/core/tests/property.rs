@@ -245,8 +245,8 @@ impl Server {
 }
 
 fn copy(run: &Run) -> Run {
-    let Run { work, raw, endpoint, seen, config } = run;
-    Run { work: work.clone(), raw: raw.clone(), endpoint: endpoint.clone(), seen: seen.clone(), config: config.clone() }
+    let Run { work, raw, endpoint, seen, config, path } = run;
+    Run { work: work.clone(), raw: raw.clone(), endpoint: endpoint.clone(), seen: seen.clone(), config: config.clone(), path: path.clone() }
 }
 
 fn listening(to: usize) -> Value {

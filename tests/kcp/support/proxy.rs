@@ -1,0 +1,149 @@
+//! A proxy between the manager and kcp: it counts what is asked, can swallow what watches say, and can end them.
+//!
+//! It speaks plain HTTP to the manager and TLS to kcp, and passes the manager's `Authorization` header through. The upstream host is the first
+//! segment of a path, so that one proxy serves the provider workspace and every endpoint URL alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::Response;
+use futures::{StreamExt as _, future};
+use http_body_util::BodyExt as _;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use kcp_provider_runtime::runtime::{Credentials, Options};
+use kube::client::ConfigExt as _;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::platform::Platform;
+
+/// What a request does to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verb {
+    List,
+    Watch,
+    Get,
+    Write,
+}
+
+/// A running proxy; it ends with the test's runtime.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    inside: Arc<Inside>,
+    kubeconfig: tempfile::NamedTempFile,
+}
+
+struct Inside {
+    upstream: Client<HttpsConnector<HttpConnector>, Body>,
+    counts: Mutex<BTreeMap<(Verb, String), usize>>,
+    silent: Mutex<BTreeSet<String>>,
+    open: Mutex<CancellationToken>,
+}
+
+impl Proxy {
+    /// A proxy that passes everything, to the server that this kubeconfig names.
+    pub(crate) async fn start(kubeconfig: PathBuf) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (config, kubeconfig) = through(&kubeconfig, address).await;
+        let upstream = Client::builder(TokioExecutor::new()).build(config.rustls_https_connector().unwrap());
+        let (counts, silent, open) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let inside = Arc::new(Inside { upstream, counts, silent, open });
+        let routes = Router::new().fallback(pass).with_state(inside.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        Self { address, inside, kubeconfig }
+    }
+
+    /// What a manager of this platform runs with so that everything it says goes through the proxy.
+    pub(crate) fn options(&self, platform: &Platform) -> Options {
+        let credentials = Credentials::File(self.kubeconfig.path().to_owned());
+        let mut options =
+            Options::new(credentials, platform.report.identity.export.clone()).with_workspace(platform.connection.path.clone());
+        options.endpoint_overrides = vec![("https://".to_owned(), format!("http://{}/", self.address))];
+        options
+    }
+
+    /// From now on no watch of these resources (`plural.group`) says anything: headers, then silence.
+    pub(crate) fn silence(&self, resources: impl IntoIterator<Item = &'static str>) {
+        self.inside.silent.lock().extend(resources.into_iter().map(ToOwned::to_owned));
+    }
+
+    /// Ends every watch that is open, as a server does after some minutes.
+    pub(crate) fn end_watches(&self) {
+        std::mem::take(&mut *self.inside.open.lock()).cancel();
+    }
+
+    /// How many requests of that verb there were for that resource (`plural.group`).
+    pub(crate) fn count(&self, verb: Verb, resource: &str) -> usize {
+        self.inside.counts.lock().get(&(verb, resource.to_owned())).copied().unwrap_or_default()
+    }
+}
+
+/// The configuration towards kcp, and a kubeconfig with the same user whose server is the proxy.
+async fn through(file: &Path, proxy: SocketAddr) -> (Config, tempfile::NamedTempFile) {
+    let mut kubeconfig = Kubeconfig::read_from(file).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default()).await.unwrap();
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        let server = cluster.server.take().unwrap();
+        cluster.server = Some(format!("http://{proxy}/{}", server.strip_prefix("https://").unwrap()));
+        cluster.certificate_authority_data = None;
+    }
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(serde_json::to_string(&kubeconfig).unwrap().as_bytes()).unwrap();
+    (config, file)
+}
+
+async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Response {
+    let (verb, resource) = asked(request.method(), request.uri());
+    *inside.counts.lock().entry((verb, resource.clone())).or_default() += 1;
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let Ok(uri) = format!("https:/{path}").parse() else { return answer(StatusCode::BAD_REQUEST, "no upstream in the path") };
+    *request.uri_mut() = uri;
+    request.headers_mut().remove(header::HOST);
+    let (parts, body) = match inside.upstream.request(request).await {
+        Ok(response) => response.into_parts(),
+        Err(error) => return answer(StatusCode::BAD_GATEWAY, &error.to_string()),
+    };
+    if verb != Verb::Watch || !parts.status.is_success() {
+        return Response::from_parts(parts, Body::new(body));
+    }
+    let ended = inside.open.lock().clone().cancelled_owned();
+    let frames = body.into_data_stream().filter(move |_| future::ready(!inside.silent.lock().contains(&resource)));
+    Response::from_parts(parts, Body::from_stream(frames.take_until(ended)))
+}
+
+fn answer(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Body::from(text.to_owned()));
+    *response.status_mut() = status;
+    response
+}
+
+/// What a request asks for: `…/clusters/<workspace>/apis/<group>/<version>[/namespaces/<namespace>]/<plural>[/<name>[/<subresource>]]`.
+fn asked(method: &Method, uri: &Uri) -> (Verb, String) {
+    let mut segments = uri.path().split('/').skip_while(|segment| *segment != "clusters").skip(2);
+    let group = if segments.next() == Some("apis") { segments.next().unwrap_or_default() } else { "" };
+    let mut rest: Vec<&str> = segments.skip(1).collect();
+    if rest.len() > 2 && rest[0] == "namespaces" {
+        rest.drain(..2);
+    }
+    let plural = rest.first().copied().unwrap_or_default();
+    let resource = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+    let verb = match (method, rest.len()) {
+        (&Method::GET, _) if uri.query().is_some_and(|query| query.contains("watch=true")) => Verb::Watch,
+        (&Method::GET, 1) => Verb::List,
+        (&Method::GET, _) => Verb::Get,
+        _ => Verb::Write,
+    };
+    (verb, resource)
+}
