@@ -44,7 +44,10 @@ async fn readiness_speaks_of_the_current_generation_only() {
     assert_eq!(message(&outdated, "ProviderClusterReady"), "the report of otc speaks of generation 1, the projection is at 2");
     let waiting = tenant.wait("demo", "Ready", "False", "Pending").await;
     assert!(message(&waiting, "Ready").contains("ProviderClusterReady (StatusOutdated)"), "{waiting}");
-    assert_eq!((&waiting["status"]["ready"], &waiting["status"]["observedGeneration"]), (&json!(false), &waiting["metadata"]["generation"]));
+    assert_eq!(
+        (&waiting["status"]["ready"], &waiting["status"]["observedGeneration"]),
+        (&json!(false), &waiting["metadata"]["generation"])
+    );
 
     tenant.report(&inside, "demo", true, "all machines run").await;
     let again = tenant.wait("demo", "Ready", "True", "Ready").await;
@@ -81,7 +84,9 @@ fn kubectl_wait(kubeconfig: &Path) -> Option<Child> {
     match command.spawn() {
         Ok(child) => Some(child),
         Err(problem) => {
-            eprintln!("kubectl cannot be run ({problem}): its part of this test is left out; the conditions it reads are checked all the same");
+            eprintln!(
+                "kubectl cannot be run ({problem}): its part of this test is left out; the conditions it reads are checked all the same"
+            );
             None
         }
     }

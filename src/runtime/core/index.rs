@@ -45,6 +45,12 @@ impl Index {
         self.by_key.contains_key(key)
     }
 
+    /// Whether nobody listens to anything.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_topic.is_empty() && self.by_key.is_empty()
+    }
+
     /// Who listens, in one workspace or in all of them.
     pub(super) fn listeners(&self, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) -> BTreeSet<ObjectKey> {
         let mut found = BTreeSet::new();
@@ -70,15 +76,15 @@ mod tests {
         ObjectKey::new(LogicalCluster::new(workspace), ObjectName::namespaced("default", name))
     }
 
-    fn topics(texts: &[&str]) -> Option<BTreeSet<(Feed, Topic)>> {
-        Some(texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect())
+    fn topics(texts: &[&str]) -> BTreeSet<(Feed, Topic)> {
+        texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect()
     }
 
     #[test]
     fn a_topic_in_one_workspace_reaches_nobody_elsewhere() {
         let mut index = Index::default();
         for (workspace, name) in [("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")] {
-            index.subscribe(&key(workspace, name), topics(&["otc"]));
+            index.subscribe(&key(workspace, name), Some(topics(&["otc"])));
         }
         let heard = index.listeners(Feed::Names(0), vec![Topic::new("otc")], Some(&LogicalCluster::new("b")));
         assert_eq!(heard, BTreeSet::from([key("b", "2"), key("b", "3")]));
@@ -89,10 +95,10 @@ mod tests {
     #[test]
     fn a_changed_subscription_leaves_nothing_behind() {
         let mut index = Index::default();
-        index.subscribe(&key("a", "1"), topics(&["x", "y"]));
-        index.subscribe(&key("a", "1"), topics(&["y"]));
+        index.subscribe(&key("a", "1"), Some(topics(&["x", "y"])));
+        index.subscribe(&key("a", "1"), Some(topics(&["y"])));
         assert!(index.listeners(Feed::Names(0), vec![Topic::new("x")], None).is_empty());
         index.subscribe(&key("a", "1"), None);
-        assert!(!index.holds(&key("a", "1")) && index.by_topic.is_empty() && index.by_key.is_empty());
+        assert!(!index.holds(&key("a", "1")) && index.is_empty());
     }
 }
