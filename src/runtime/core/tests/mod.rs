@@ -274,6 +274,12 @@ impl World {
         self.settle()
     }
 
+    /// Lets a call under way tell of a write.
+    fn wrote(&mut self, work: &Work, written: Written) {
+        self.core.handle(moment(self.now), Event::Wrote { work: work.clone(), written });
+        assert_eq!(self.settle(), [], "a write wakes nobody");
+    }
+
     /// Ends every call, and those that begin thereupon, as settled; says which ran.
     fn drain(&mut self) -> Vec<Work> {
         let mut ran = Vec::new();
