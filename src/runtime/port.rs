@@ -6,11 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::api::meta::KindRef;
-use crate::api::names::{LogicalCluster, ObjectName};
+use crate::api::names::ObjectName;
 use crate::reconciler::{Answer, Call, CallError, Failure, Port, Target, Verb, describe};
 
+use super::core::Event;
+use super::queue::Work;
 use super::rest;
 use super::telemetry::Metrics;
 use super::transport::Transport;
@@ -36,9 +39,11 @@ pub(crate) struct LivePort {
 }
 
 struct Way {
+    /// The call's own name, and where its writes are told of.
+    work: Work,
+    events: mpsc::Sender<Event>,
     transport: Arc<Transport>,
     metrics: Arc<Metrics>,
-    workspace: LogicalCluster,
     workspace_base: String,
     platform_base: Arc<str>,
 }
@@ -48,14 +53,12 @@ impl LivePort {
         transport: Arc<Transport>,
         metrics: Arc<Metrics>,
         endpoint: &str,
-        workspace: &LogicalCluster,
+        work: Work,
+        events: mpsc::Sender<Event>,
         platform_base: Arc<str>,
     ) -> Self {
-        let workspace_base = rest::scoped(endpoint, Some(workspace));
-        Self {
-            way: Some(Way { transport, metrics, workspace: workspace.clone(), workspace_base, platform_base }),
-            written: Mutex::default(),
-        }
+        let workspace_base = rest::scoped(endpoint, Some(&work.key.workspace));
+        Self { way: Some(Way { work, events, transport, metrics, workspace_base, platform_base }), written: Mutex::default() }
     }
 
     /// The writes that went through, in their order; empties the list.
@@ -63,7 +66,8 @@ impl LivePort {
         std::mem::take(&mut self.written.lock())
     }
 
-    fn remember(&self, call: &Call, answer: &Answer) {
+    /// Remembers a write and tells the heart, which has to know of it before anything that follows from it can be seen.
+    async fn remember(&self, way: &Way, call: &Call, answer: &Answer) {
         if call.target != Target::Workspace || call.verb == Verb::Get {
             return;
         }
@@ -77,7 +81,10 @@ impl LivePort {
                 _ => return,
             },
         };
-        self.written.lock().push(Written { kind: call.kind, name: call.name.clone(), uid, version });
+        let written = Written { kind: call.kind, name: call.name.clone(), uid, version };
+        self.written.lock().push(written.clone());
+        // Nobody listens any more when the process stops.
+        let _ = way.events.send(Event::Wrote { work: way.work.clone(), written }).await;
     }
 }
 
@@ -87,7 +94,7 @@ impl Port for LivePort {
         let refused = |failure| CallError::new(format!("{} {}", call.verb.word(), call.name), failure);
         let Some(way) = &self.way else { return Err(refused(Failure::Transport("there is no way to a server".into()))) };
         let (base, place) = match call.target {
-            Target::Workspace => (way.workspace_base.as_str(), way.workspace.as_str()),
+            Target::Workspace => (way.workspace_base.as_str(), way.work.key.workspace.as_str()),
             Target::Platform => (&*way.platform_base, "the provider workspace"),
             Target::Workload => return Err(refused(Failure::Transport("no workload cluster was ordered".into()))),
         };
@@ -102,7 +109,7 @@ impl Port for LivePort {
         {
             metadata.remove("managedFields");
         }
-        self.remember(&call, &answer);
+        self.remember(way, &call, &answer).await;
         Ok(answer)
     }
 }

@@ -144,13 +144,17 @@ impl<R: Reconciler> Seat<R> {
                 platform: PlatformClient::new(port.clone()),
             },
             workspace: Workspace { logical_cluster, path: job.path.take() },
-            inside: Inside {
-                port,
-                actor: self.actor,
-                seen: std::mem::take(&mut job.seen),
-                starved: AtomicBool::new(false),
-                snapshot: Mutex::new(Snapshot { raw }),
-            },
+            inside: self.inside(job, port, raw),
+        }
+    }
+
+    fn inside(&self, job: &mut Job, port: Arc<dyn Port>, raw: Value) -> Inside {
+        Inside {
+            port,
+            actor: self.actor,
+            seen: std::mem::take(&mut job.seen),
+            starved: AtomicBool::new(false),
+            snapshot: Mutex::new(Snapshot { raw }),
         }
     }
 
@@ -183,24 +187,24 @@ impl<R: Reconciler> Seat<R> {
         let Report { says, recheck } = report;
         if let Some(Says { conditions, status }) = says {
             let fields = serde_json::to_value(&status).unwrap_or_default();
-            self.write_status(ctx, &conditions, &fields, moment).await?;
+            self.write_status(&ctx.inside, &conditions, &fields, moment).await?;
         }
         Ok(recheck)
     }
 
     async fn write_status(
         &self,
-        ctx: &Context<R::Config>,
+        inside: &Inside,
         conditions: &[ReportedCondition],
         fields: &Value,
         moment: Moment,
     ) -> Result<(), CallError> {
         let body = {
-            let snapshot = ctx.inside.snapshot.lock();
+            let snapshot = inside.snapshot.lock();
             status::body(R::Object::REF, &snapshot.raw, &self.actor, conditions, fields, &moment.stamp())
         };
         if let Some(body) = body {
-            self.send(ctx, Verb::ApplyStatus { manager: self.actor.name, body }).await?;
+            self.send(inside, Verb::ApplyStatus { manager: self.actor.name, body }).await?;
         }
         Ok(())
     }
@@ -210,22 +214,22 @@ impl<R: Reconciler> Seat<R> {
         let Some(finalizer) = self.actor.finalizer else { return Ok(()) };
         let slim = finalizer::without(&ctx.inside.snapshot.lock().raw, finalizer);
         if let Some(slim) = slim {
-            self.send(ctx, Verb::Replace(slim)).await?;
+            self.send(&ctx.inside, Verb::Replace(slim)).await?;
         }
         Ok(())
     }
 
-    async fn send(&self, ctx: &Context<R::Config>, verb: Verb) -> Result<(), CallError> {
-        let name = object_name(&ctx.inside.snapshot.lock().raw);
-        match ctx.inside.port.call(Call { target: Target::Workspace, kind: R::Object::REF, name, verb }).await? {
-            Answer::Object(raw) => ctx.inside.snapshot.lock().raw = raw,
+    async fn send(&self, inside: &Inside, verb: Verb) -> Result<(), CallError> {
+        let name = object_name(&inside.snapshot.lock().raw);
+        match inside.port.call(Call { target: Target::Workspace, kind: R::Object::REF, name, verb }).await? {
+            Answer::Object(raw) => inside.snapshot.lock().raw = raw,
             Answer::Gone => {}
         }
         Ok(())
     }
 
     /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown.
-    async fn say(&self, ctx: &Context<R::Config>, reason: Reason, message: &str, moment: Moment) -> Result<(), CallError> {
+    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<(), CallError> {
         let conditions: Vec<_> = self
             .actor
             .conditions
@@ -239,7 +243,7 @@ impl<R: Reconciler> Seat<R> {
                 ReportedCondition::new(type_, ConditionStatus::Unknown, Reason::NotEvaluated, because)
             })
             .collect();
-        self.write_status(ctx, &conditions, &Value::Null, moment).await
+        self.write_status(inside, &conditions, &Value::Null, moment).await
     }
 }
 
@@ -353,8 +357,7 @@ impl<R: Reconciler> Served for Seat<R> {
         let object = decode_text::<R::Object>(&job.raw.body);
         let config = std::mem::replace(&mut job.config, Err(String::new()));
         let known = config.as_ref().ok().and_then(|config| config.value.clone().downcast::<R::Config>().ok());
-        let fallback = if known.is_none() { R::Config::absent().map(Arc::new) } else { None };
-        let usable = known.clone().or_else(|| if step == Step::Delete { fallback.clone() } else { None });
+        let usable = known.or_else(|| if step == Step::Delete { R::Config::absent().map(Arc::new) } else { None });
         let (result, starved) = match (object, usable) {
             (Ok(object), Some(config)) => {
                 let ctx = self.context(&mut job, port, raw, config);
@@ -362,16 +365,12 @@ impl<R: Reconciler> Served for Seat<R> {
                 (result, ctx.inside.starved.load(Ordering::Relaxed))
             }
             (object, _) => {
-                // There is no configuration to hand out, and none is needed to write a status.
-                let Some(stand_in) = known.or(fallback) else {
-                    return self.ended(&key, live.written(), Ok(Recheck::Backoff), true);
-                };
                 let (reason, message) = match object {
                     Err(problem) => (Reason::InvalidObject, format!("the object cannot be read: {problem}")),
                     Ok(_) => (Reason::ConfigUnavailable, config.err().unwrap_or_default()),
                 };
-                let ctx = self.context(&mut job, port, raw, stand_in);
-                let result = self.say(&ctx, reason, &message, moment).await.map(|()| Recheck::OnChange).map_err(Trouble::Call);
+                let inside = self.inside(&mut job, port, raw);
+                let result = self.say(&inside, reason, &message, moment).await.map(|()| Recheck::OnChange).map_err(Trouble::Call);
                 (result, reason == Reason::ConfigUnavailable)
             }
         };

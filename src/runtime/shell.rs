@@ -101,6 +101,8 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
         }
         shell.settle();
     }
+    // Whoever still tells something must not wait for a reader.
+    drop(inbox);
     shell.drain().await;
     Ok(())
 }
@@ -169,7 +171,7 @@ impl Shell {
         let Run { work, raw, endpoint, seen, config, path } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
-        let port = LivePort::new(transport, metrics, &endpoint, &work.key.workspace, provider_base);
+        let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base);
         let job = Job { key: work.key.clone(), raw, seen, config, port, path, moment: clock.moment() };
         let at = work.clone();
         let task = self.calls.spawn(async move {

@@ -1,7 +1,10 @@
 //! The seam, as a provider team sees it: a toy provider over public items alone, run by the real runtime against a server of this process.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 mod provider;
 mod server;
+mod strict;
 
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use kcp_provider_runtime::runtime::{Credentials, Handle, Options, Runtime};
 use provider::Painter;
 use serde_json::{Value, json};
 use server::{Server, Write};
+use strict::Strict;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -25,6 +29,10 @@ struct Running {
 
 impl Running {
     async fn start(toys: &[(&str, &str, &str)]) -> Self {
+        Self::begin(toys, false).await
+    }
+
+    async fn begin(toys: &[(&str, &str, &str)], strict: bool) -> Self {
         let server = Server::start().await;
         for (workspace, name, colour) in toys {
             server.create(workspace, name, colour);
@@ -34,7 +42,8 @@ impl Running {
         std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
         let (told, calls) = watch::channel(Vec::new());
         let options = Options::new(Credentials::File(kubeconfig), "toys.test").with_workspace("root:provider");
-        let runtime = Runtime::new(options).serve(move |_| Painter(told));
+        let runtime = Runtime::new(options);
+        let runtime = if strict { runtime.serve(|_| Strict) } else { runtime.serve(move |_| Painter(told)) };
         let handle = runtime.handle();
         let task = tokio::spawn(async move { runtime.run().await.unwrap() });
         Self { server, calls, handle, task, _kubeconfig: dir }
@@ -124,5 +133,15 @@ async fn a_runtime_is_ready_once_everything_was_listed() {
     assert_eq!(running.handle.missing(), Some(Vec::new()));
     running.server.create("ws1", "car", "green");
     assert_eq!(running.written(1).await[0].body["status"]["colour"], "green");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_configuration_and_without_defaults_an_object_is_told_so() {
+    let running = Running::begin(&[("ws1", "car", "red")], true).await;
+    let writes = running.written(1).await;
+    let condition = &writes[0].body["status"]["conditions"][0];
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("Painted"), &json!("False")));
+    assert_eq!((&condition["reason"], &condition["message"]), (&json!("ConfigUnavailable"), &json!("there is no configuration object")));
     running.stop().await;
 }

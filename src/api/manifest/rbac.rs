@@ -85,11 +85,11 @@ pub fn manager_exports() -> [Value; 2] {
 }
 
 /// What every user of an export's virtual workspace needs in the provider workspace, and reading the catalog.
+///
+/// It is for a `ServiceAccount` of that workspace, which kcp lets in without the verb `access` on `/`; any other user needs that besides.
 pub(super) fn export_user_rules(export: &str, verbs: &[&str]) -> Vec<Value> {
     vec![
-        json!({ "nonResourceURLs": ["/"], "verbs": ["access"] }),
         json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexportendpointslices"], "verbs": ["get", "list", "watch"] }),
-        json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [export], "verbs": ["get"] }),
         json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": [export], "verbs": verbs }),
         json!({ "apiGroups": [projection::GROUP], "resources": ["kubernetesclusterofferings"], "verbs": ["get", "list", "watch"] }),
         json!({ "apiGroups": [provider::GROUP], "resources": ["virtualmachinetypes"], "verbs": ["get", "list", "watch"] }),

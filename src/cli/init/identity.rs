@@ -26,11 +26,11 @@ pub struct Identity {
     pub namespace: String,
     /// The account's name.
     pub account: String,
-    /// An export it may read: a new identity counts as usable once it can.
+    /// The export whose endpoint slice it may read: a new identity counts as usable once it can.
     pub export: String,
 }
 
-/// Makes the identity's token Secret if there is none, waits until the identity may read its export, and writes its kubeconfig to `file`
+/// Makes the identity's token Secret if there is none, waits until the identity may read its endpoint slice, and writes its kubeconfig to `file`
 /// with mode 0600. Waits at most two minutes. The token stands in the file and nowhere else.
 pub async fn write_kubeconfig(connection: &Connection, identity: &Identity, file: &Path) -> anyhow::Result<()> {
     let Connection { client, .. } = connection;
@@ -43,9 +43,9 @@ pub async fn write_kubeconfig(connection: &Connection, identity: &Identity, file
     let secret = client.wait_for(&secrets, namespace, &name, "to hold a token", TOKEN_WITHIN, has_token).await?;
     let token: ByteString = serde_json::from_value(secret["data"]["token"].clone()).context("the token is not base64")?;
     let token = SecretString::from(String::from_utf8(token.0).context("the token is not text")?);
-    let exports = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
+    let slices = Resource::new("apis.kcp.io", "v1alpha1", "apiexportendpointslices");
     let user = client.in_workspace(&connection.path)?.as_bearer(token.clone())?;
-    user.wait_for(&exports, "", export, "to be readable for the new identity", TOKEN_WITHIN, |_| true).await?;
+    user.wait_for(&slices, "", export, "to be readable for the new identity", TOKEN_WITHIN, |_| true).await?;
     let cluster = inlined(&connection.cluster, user.url())?;
     // One line for each value, however long, as kubectl writes it.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };

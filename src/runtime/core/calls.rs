@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::api::names::ObjectKey;
 use crate::runtime::clock::Moment;
+use crate::runtime::port::Written;
 use crate::runtime::queue::{Class, Outcome, Work};
 use crate::runtime::served::Ended;
 
@@ -51,6 +52,15 @@ impl Core {
             path: self.paths.get(&work.key.workspace).cloned(),
         };
         Some((run, Begun { at: now.mono, raised: actor.raised, shard: entry.shard }))
+    }
+
+    /// Takes note of a write while the call goes on: whoever its next write wakes must not be called over a cache that does not show this one.
+    pub(super) fn take_write(&mut self, now: Moment, work: &Work, written: &Written) {
+        let Some(begun) = self.running.get(work) else { return };
+        let key = ObjectKey::new(work.key.workspace.clone(), written.name.clone());
+        if self.objects.owe(&key, begun.shard, written, now.mono) {
+            self.block(&key);
+        }
     }
 
     /// Takes back a call, with what it wrote and when it wants to be looked at again.

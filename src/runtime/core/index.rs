@@ -76,15 +76,15 @@ mod tests {
         ObjectKey::new(LogicalCluster::new(workspace), ObjectName::namespaced("default", name))
     }
 
-    fn topics(texts: &[&str]) -> Option<BTreeSet<(Feed, Topic)>> {
-        Some(texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect())
+    fn topics(texts: &[&str]) -> BTreeSet<(Feed, Topic)> {
+        texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect()
     }
 
     #[test]
     fn a_topic_in_one_workspace_reaches_nobody_elsewhere() {
         let mut index = Index::default();
         for (workspace, name) in [("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")] {
-            index.subscribe(&key(workspace, name), topics(&["otc"]));
+            index.subscribe(&key(workspace, name), Some(topics(&["otc"])));
         }
         let heard = index.listeners(Feed::Names(0), vec![Topic::new("otc")], Some(&LogicalCluster::new("b")));
         assert_eq!(heard, BTreeSet::from([key("b", "2"), key("b", "3")]));
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn a_changed_subscription_leaves_nothing_behind() {
         let mut index = Index::default();
-        index.subscribe(&key("a", "1"), topics(&["x", "y"]));
-        index.subscribe(&key("a", "1"), topics(&["y"]));
+        index.subscribe(&key("a", "1"), Some(topics(&["x", "y"])));
+        index.subscribe(&key("a", "1"), Some(topics(&["y"])));
         assert!(index.listeners(Feed::Names(0), vec![Topic::new("x")], None).is_empty());
         index.subscribe(&key("a", "1"), None);
         assert!(!index.holds(&key("a", "1")) && index.is_empty());

@@ -31,6 +31,7 @@ use crate::api::names::{LogicalCluster, ObjectKey};
 use crate::reconciler::Seen;
 
 use super::clock::Moment;
+use super::port::Written;
 use super::queue::{Class, Queue, Settings, Work};
 use super::raw::{Keep, Raw};
 use super::rest::Source;
@@ -67,6 +68,8 @@ pub(crate) struct Setup {
 pub(crate) enum Event {
     /// A stream said something.
     News { stream: StreamId, news: News },
+    /// A call under way has written something, and writes nothing else before this is sent.
+    Wrote { work: Work, written: Written },
     /// A call ended.
     Ended { work: Work, ended: Ended, jitter: f64 },
 }
@@ -214,6 +217,7 @@ impl Core {
     pub(crate) fn handle(&mut self, now: Moment, event: Event) {
         match event {
             Event::News { stream, news } => self.take_news(now, stream, news),
+            Event::Wrote { work, written } => self.take_write(now, &work, &written),
             Event::Ended { work, ended, jitter } => self.take_end(now, &work, ended, jitter),
         }
     }

@@ -64,7 +64,7 @@ impl Core {
             Role::Config(kind) => self.take_config(now, kind, items.into_iter().next()),
             Role::Platform(kind) => self.platform.reset(kind, items),
             Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
-            Role::Roster(shard) => self.take_roster(now, shard, items),
+            Role::Roster(shard) => self.take_roster(now, shard, &items),
             Role::Objects(shard, kind) => {
                 let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
                 for key in self.objects.others(kind, shard, &named) {

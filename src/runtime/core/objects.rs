@@ -98,8 +98,7 @@ impl Objects {
 
     /// Whether anything of a workspace is kept.
     pub(super) fn any_in(&self, workspace: &LogicalCluster) -> bool {
-        let first = ObjectKey::new(workspace.clone(), ObjectName { namespace: Arc::from(""), name: Arc::from("") });
-        self.kinds.values().any(|cache| cache.range(&first..).next().is_some_and(|(key, _)| key.workspace == *workspace))
+        self.kinds.keys().any(|kind| self.in_workspace(*kind, workspace).next().is_some())
     }
 
     /// The keys of a kind that came from this shard and are not among those named.

@@ -141,7 +141,7 @@ impl Core {
     }
 
     /// A complete roster: whoever is not in it has unbound.
-    pub(super) fn take_roster(&mut self, now: Moment, shard: ShardId, items: Vec<Raw>) {
+    pub(super) fn take_roster(&mut self, now: Moment, shard: ShardId, items: &[Raw]) {
         let named: BTreeSet<_> = items.iter().filter_map(|raw| Some((raw.workspace.as_ref()?, &raw.name.name))).collect();
         let mut gone = Vec::new();
         for ((_, workspace), bindings) in self.shards.roster.iter().filter(|((of, _), _)| *of == shard) {
@@ -149,7 +149,7 @@ impl Core {
             gone.extend(missing.map(|name| (workspace.clone(), name.clone())));
         }
         // What came goes first, so that a binding that was replaced by another is not taken for the last one.
-        for raw in &items {
+        for raw in items {
             self.take_binding(shard, raw);
         }
         for (workspace, name) in gone {

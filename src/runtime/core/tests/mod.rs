@@ -1,5 +1,11 @@
 //! The heart, driven by hand: a world of scripted streams and calls in which every effect is looked at.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a helper that fails fails the test, and is handed what was just made"
+)]
+
 mod config;
 mod gate;
 mod property;
@@ -46,6 +52,7 @@ const S2: &str = "https://s2/services";
 
 /// A reconciler over things that does nothing: its calls are ended by hand.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing it reads or does not")]
 struct Fake {
     name: &'static str,
     children: Vec<KindRef>,
@@ -70,6 +77,7 @@ impl Fake {
 /// The parts by name, as a view.
 type Parts = BTreeMap<String, String>;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "a fold is handed a reference")]
 fn fold(_: Option<&AnyView>, all: &Objects<'_>, _: &[(KindRef, ObjectName)]) -> AnyView {
     let parts = all.0.get(&PART).into_iter().flatten();
     Arc::new(parts.map(|(name, body)| (name.name.to_string(), body.to_string())).collect::<Parts>())
@@ -116,7 +124,8 @@ impl Served for Fake {
         let body: Value = serde_json::from_str(&raw.body).unwrap();
         let text = body["spec"]["text"].as_str().ok_or_else(|| vec![FieldError::new("spec.text", "is missing")])?;
         let poll = body["spec"]["poll"].as_u64().map(Duration::from_secs);
-        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed: Arc::from([]) }))
+        let allowed = body["spec"]["allowed"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed }))
     }
 
     fn config_change(&self, _: &AnyConfig, _: &AnyConfig) -> ConfigChange {
@@ -263,6 +272,12 @@ impl World {
         self.running.remove(work).unwrap_or_else(|| panic!("{work:?} is not running"));
         self.core.handle(moment(self.now), Event::Ended { work: work.clone(), ended, jitter: 0.5 });
         self.settle()
+    }
+
+    /// Lets a call under way tell of a write.
+    fn wrote(&mut self, work: &Work, written: Written) {
+        self.core.handle(moment(self.now), Event::Wrote { work: work.clone(), written });
+        assert_eq!(self.settle(), [], "a write wakes nobody");
     }
 
     /// Ends every call, and those that begin thereupon, as settled; says which ran.

@@ -38,7 +38,8 @@ impl super::super::platform::NamesOfKind {
 
 #[test]
 fn a_deleted_binding_drops_everything_of_its_workspace_and_calls_nothing() {
-    let cases: [(&str, fn(&mut World)); 6] = [
+    type Prepare = fn(&mut World);
+    let cases: [(&str, Prepare); 6] = [
         ("at rest", |_| {}),
         ("while it waits for its next look", |world| {
             world.upsert(&of(S1, THING), raw("a", "x", 5, json!({})));

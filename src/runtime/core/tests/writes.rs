@@ -26,6 +26,19 @@ fn a_key_waits_until_its_own_write_is_shown() {
 }
 
 #[test]
+fn a_write_is_waited_for_while_the_call_that_made_it_goes_on() {
+    let mut world = World::ready(&[Fake::full(), Fake { children: vec![CHILD], ..Fake::new("reader") }]);
+    world.upsert(&things(), raw("a", "x", 1, json!({})));
+    world.end(&work(1, "a", "x"), settled());
+    for written in wrote(CHILD, "x", "c1", Some(7)).written {
+        world.wrote(&work(0, "a", "x"), written);
+    }
+    // The call's next write is seen before its first one, and before its end.
+    assert_eq!(world.upsert(&things(), raw("a", "x", 8, json!({}))), [], "nobody is called over a cache without the child");
+    assert_eq!(world.upsert(&of(S1, CHILD), incarnation("a", "x", "c1", 7, json!({}))), [work(1, "a", "x")]);
+}
+
+#[test]
 fn a_key_waits_ten_seconds_and_not_longer() {
     let mut world = wrote_status();
     assert_eq!(world.pass(secs(9)), []);

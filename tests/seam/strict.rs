@@ -1,0 +1,50 @@
+//! A provider that does nothing without a configuration.
+
+use async_trait::async_trait;
+use kcp_provider_runtime::api::config::{FieldError, RuntimeSettings};
+use kcp_provider_runtime::api::meta::KindRef;
+use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, ProviderConfig, Reconciler, Report, no_settings};
+use serde::Deserialize;
+
+use crate::provider::Toy;
+
+#[derive(Deserialize)]
+pub(crate) struct Paints {}
+
+impl ProviderConfig for Paints {
+    const KIND: Option<KindRef> = Some(KindRef { group: "toys.test", version: "v1", kind: "Paints", plural: "paints", namespaced: false });
+
+    fn runtime(&self) -> &RuntimeSettings {
+        no_settings()
+    }
+
+    fn validate(&self) -> Result<(), Vec<FieldError>> {
+        Ok(())
+    }
+
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+pub(crate) struct Strict;
+
+#[async_trait]
+impl Reconciler for Strict {
+    type Object = Toy;
+    type Config = Paints;
+    type Status = ();
+    type Error = CallError;
+
+    fn actor(&self) -> Actor {
+        Actor { name: "strict", finalizer: None, conditions: &["Painted"] }
+    }
+
+    async fn create_or_update(&self, _: &Context<Paints>, _: &Toy) -> Result<Report, CallError> {
+        unreachable!("it is not called without a configuration")
+    }
+
+    async fn delete(&self, _: &Context<Paints>, _: &Toy) -> Result<Deletion, CallError> {
+        unreachable!("it is not called without a configuration")
+    }
+}
