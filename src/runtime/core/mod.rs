@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
@@ -308,7 +308,8 @@ impl Core {
             }
         }
         self.look_again(now);
-        for (key, _) in self.objects.overdue(now.mono) {
+        for (key, kind) in self.objects.overdue(now.mono) {
+            warn!(%key, %kind, "a write of ours was not seen in time; going on with what the cache has");
             self.unblock(now, &key);
         }
         self.expire_shards(now);
