@@ -118,7 +118,12 @@ impl Objects {
         if self.is_paid(written.kind, &key, &debt) {
             return false;
         }
-        self.debts.insert((key, written.kind), debt);
+        // Calls of two reconcilers may end in another order than they wrote: the latest write is the one to wait for.
+        let at = (key, written.kind);
+        let is_later = |known: &Debt| known.uid == debt.uid && known.version > debt.version;
+        if !self.debts.get(&at).is_some_and(is_later) {
+            self.debts.insert(at, debt);
+        }
         true
     }
 
@@ -155,5 +160,36 @@ impl Objects {
     /// When the next debt is overdue.
     pub(super) fn next_overdue(&self) -> Option<Duration> {
         self.debts.values().map(|debt| debt.deadline).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::meta::Kind;
+    use crate::api::names::ObjectName;
+    use crate::api::tenant::KubernetesCluster;
+
+    #[test]
+    fn the_latest_write_is_waited_for_in_whatever_order_calls_end() {
+        const KIND: KindRef = KubernetesCluster::REF;
+        let (workspace, name) = (LogicalCluster::new("1abc"), ObjectName::namespaced("default", "demo"));
+        let written = |version| Written { kind: KIND, name: name.clone(), uid: "u".into(), version: Some(version) };
+        let mut objects = Objects::default();
+        objects.keep(KIND);
+        for version in [7, 6] {
+            assert!(objects.owe(&workspace, &written(version), Duration::ZERO));
+        }
+        let key = ObjectKey::new(workspace, name);
+        let mut paid = Vec::new();
+        for version in [6, 7] {
+            let json = format!(
+                r#"{{"metadata":{{"name":"demo","namespace":"default","uid":"u","resourceVersion":"{version}","annotations":{{"kcp.io/cluster":"1abc"}}}}}}"#
+            );
+            let raw = Raw::read(&json, crate::runtime::raw::Keep::Body).unwrap();
+            objects.upsert(KIND, &key, ShardId(1), raw);
+            paid.push(objects.settle(KIND, &key, false));
+        }
+        assert_eq!(paid, [false, true]);
     }
 }
