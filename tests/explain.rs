@@ -154,10 +154,10 @@ fn the_text_has_a_heading_the_message_the_candidates_and_what_would_help() {
     for part in [
         "team/demo: not schedulable, ProviderNotConfigured\n",
         "region eu-de and version 1.34.2 are served by: otc; this workspace holds a Provider for none of them",
-        "ProviderNotConfigured  -     the workspace holds no Provider otc; workers: m-4-16\n",
+        "ProviderNotConfigured  met     met      -    failed      met    the workspace holds no Provider otc; workers: m-4-16\n",
         "It would be schedulable after any of:\n  - tenant: create Provider otc in the workspace\n",
         "\n\nteam/far: not schedulable, OfferingNotFound\n",
-        "RegionNotServed",
+        "RegionNotServed  failed  met      -    failed      failed: workers  serves eu-de\n",
     ] {
         assert!(outcome.stdout.contains(part), "{part:?} is not in:\n{}", outcome.stdout);
     }
@@ -406,7 +406,8 @@ proptest! {
         documents.rotate_left(turn);
         documents.extend(clusters.iter().map(|(cluster, _)| document(cluster)));
         let (first, second) = documents.split_at(turn);
-        let yaml: String = first.iter().map(|document| format!("---\n{}", serde_saphyr::to_string(document).unwrap())).collect();
+        let yaml: Vec<String> = first.iter().map(|document| serde_saphyr::to_string(document).unwrap()).collect();
+        let yaml = yaml.join("---\n");
         let json: String = second.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
         let folder = files(&[("first.yaml", &yaml)]);
         let outcome = kcm(folder.path(), &["-f", "first.yaml", "-", "-o", "json"], &json);

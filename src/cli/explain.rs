@@ -15,6 +15,8 @@ use clap::{Args, ValueEnum};
 
 use self::world::World;
 use super::connect::ConnectArgs;
+use crate::api::projection::Projection;
+use crate::api::tenant::KubernetesCluster;
 use crate::kcm::explain::{Explanation, render};
 
 /// Every cluster is schedulable.
@@ -96,7 +98,7 @@ impl ExplainArgs {
     fn offline(&self) -> Option<Vec<Explanation>> {
         let gathered = input::read(&self.files).and_then(offline::gather);
         match gathered {
-            Ok(offline::Gathered { world, warnings }) => Some(decide(&world, warnings, world::in_files)),
+            Ok(offline::Gathered { world, warnings }) => Some(decide(&world, &warnings, world::in_files)),
             Err(problems) => {
                 for problem in problems.iter().take(PRINTED) {
                     eprintln!("Error: {problem}");
@@ -117,7 +119,7 @@ impl ExplainArgs {
             provider: ConnectArgs { kubeconfig: self.kubeconfig.clone(), workspace: self.provider_workspace.clone() },
         };
         let (world, warnings) = online::gather(&target).await?;
-        let explanations = decide(&world, warnings, world::on_a_server);
+        let explanations = decide(&world, &warnings, world::on_a_server);
         let notes = world.clusters.iter().zip(&explanations).filter_map(|(cluster, explanation)| online::differs(cluster, explanation));
         notes.for_each(|note| warn(&note));
         Ok(Some(explanations))
@@ -125,11 +127,7 @@ impl ExplainArgs {
 }
 
 /// The decisions, after everything that puts them into doubt.
-fn decide(
-    world: &World,
-    warnings: Vec<String>,
-    whose: fn(&crate::api::projection::Projection, &crate::api::tenant::KubernetesCluster) -> world::Use,
-) -> Vec<Explanation> {
+fn decide(world: &World, warnings: &[String], whose: fn(&Projection, &KubernetesCluster) -> world::Use) -> Vec<Explanation> {
     let (explanations, notes) = world.explanations(whose);
     warnings.iter().chain(&notes).for_each(|warning| warn(warning));
     explanations

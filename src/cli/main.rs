@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use super::{bind, explain, init, manifests, run, servers};
+use super::{bind, dev, explain, init, manifests, manuals, run, servers};
 
 /// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
 #[derive(Debug, Parser)]
@@ -26,6 +26,8 @@ pub struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run a kcp with tenants and clusters on this machine, and watch.
+    Dev(dev::DevArgs),
     /// Set up a provider workspace, or a provider's door.
     Init(init::InitArgs),
     /// Run the manager.
@@ -36,6 +38,11 @@ pub enum Verb {
     Explain(explain::ExplainArgs),
     /// Print the manifests, or write them to a folder.
     Manifests(manifests::ManifestsArgs),
+    /// Print the completions of a shell.
+    Completions(manuals::CompletionsArgs),
+    /// Write the man pages to a folder.
+    #[command(hide = true)]
+    Man(manuals::ManArgs),
     /// Build the real servers that `dev` and the tests run, once.
     #[command(hide = true)]
     Servers,
@@ -44,13 +51,19 @@ pub enum Verb {
 impl Cli {
     /// Runs the verb; an error is for the terminal, with exit code 1. `explain` has codes of its own.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        log_to_stderr(self.log_json);
+        // `dev` logs to a file, so that its table stays readable.
+        if !matches!(self.verb, Verb::Dev(_)) {
+            log_to_stderr(self.log_json);
+        }
         match self.verb {
+            Verb::Dev(verb) => verb.run().await?,
             Verb::Init(verb) => verb.run().await?,
             Verb::Run(verb) => verb.run().await?,
             Verb::Bind(verb) => verb.run().await?,
             Verb::Explain(verb) => return Ok(verb.run().await),
             Verb::Manifests(verb) => verb.run().await?,
+            Verb::Completions(verb) => verb.run().await?,
+            Verb::Man(verb) => verb.run().await?,
             Verb::Servers => servers::build_all().await?,
         }
         Ok(ExitCode::SUCCESS)

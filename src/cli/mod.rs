@@ -2,6 +2,7 @@
 
 pub mod bind;
 pub mod connect;
+pub mod dev;
 pub mod explain;
 pub mod init;
 pub mod kcp_admin;
@@ -9,5 +10,6 @@ pub mod kcp_server;
 pub mod leash;
 pub mod main;
 pub mod manifests;
+pub mod manuals;
 pub mod run;
 pub mod servers;

@@ -64,6 +64,24 @@ pub struct Candidate {
     pub pool: Option<String>,
     /// What is behind the verdict, pool by pool, and the type names that were skipped; at most 1 KiB.
     pub detail: String,
+    /// Every rule, met or not. Not in the JSON, where the verdict names the first that is not.
+    #[serde(skip)]
+    pub rules: Rules,
+}
+
+/// Each rule for one offering, whatever the others say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether its regions hold the cluster's.
+    pub region: bool,
+    /// Whether its versions hold the cluster's.
+    pub version: bool,
+    /// Whether it is of the provider that the cluster is pinned to; `None` for a cluster that is not pinned.
+    pub pinned: Option<bool>,
+    /// Whether the workspace holds a Provider for it.
+    pub configured: bool,
+    /// The first pool that none of its types serves.
+    pub unserved_pool: Option<String>,
 }
 
 /// The verdict on an offering: the first that holds, in this order, and `Chosen` before `Eligible`.
@@ -147,6 +165,13 @@ fn candidate(judge: &Judge<'_>, offering: &Offering, chosen: Option<&str>) -> Ca
         verdict,
         pool,
         detail: clip(detail, message::MAX),
+        rules: Rules {
+            region: offering.is_in(judge.region()),
+            version: offering.has_version(judge.version()),
+            pinned: judge.pin.map(|pin| pin == offering.provider()),
+            configured: judge.request.providers.contains(offering.provider()),
+            unserved_pool: judge.unsatisfied(offering).map(|pool| judge.demands[pool].pool.name.clone()),
+        },
     }
 }
 
@@ -205,11 +230,6 @@ pub fn render(explanation: &Explanation) -> String {
         format!("not schedulable, {reason}\n  {message}\n")
     };
     let pools = node_pools.iter().map(|pool| vec![shown(&pool.name), pool.type_.as_deref().map_or_else(|| "-".to_owned(), shown)]);
-    let offerings = candidates.iter().map(|candidate| {
-        let Candidate { offering, provider, verdict, pool, detail } = candidate;
-        let pool = pool.as_deref().map_or_else(|| "-".to_owned(), shown);
-        vec![shown(provider), shown(offering), verdict.to_string(), pool, detail.clone()]
-    });
     let advice = match advice.as_slice() {
         _ if *scheduled => String::new(),
         [] => "\nNo single change would make it schedulable.\n".to_owned(),
@@ -218,10 +238,30 @@ pub fn render(explanation: &Explanation) -> String {
     [
         format!("{}/{}: {head}", shown(namespace), shown(name)),
         table(&["POOL", "TYPE"], pools.collect()),
-        table(&["PROVIDER", "OFFERING", "VERDICT", "POOL", "DETAIL"], offerings.collect()),
+        table(
+            &["PROVIDER", "OFFERING", "VERDICT", "REGION", "VERSION", "PIN", "CONFIGURED", "POOLS", "DETAIL"],
+            candidates.iter().map(row).collect(),
+        ),
         advice,
     ]
     .concat()
+}
+
+/// An offering's row: the verdict, then each rule by itself.
+fn row(candidate: &Candidate) -> Vec<String> {
+    let Candidate { offering, provider, verdict, detail, rules, .. } = candidate;
+    let met = |met: bool| if met { "met" } else { "failed" }.to_owned();
+    vec![
+        shown(provider),
+        shown(offering),
+        verdict.to_string(),
+        met(rules.region),
+        met(rules.version),
+        rules.pinned.map_or_else(|| "-".to_owned(), met),
+        met(rules.configured),
+        rules.unserved_pool.as_deref().map_or_else(|| met(true), |pool| format!("failed: {}", shown(pool))),
+        detail.clone(),
+    ]
 }
 
 /// Columns as wide as their widest cell, two spaces apart, as kubectl prints them; the last one is not padded.

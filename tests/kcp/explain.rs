@@ -1,11 +1,13 @@
 //! `kcm explain` on a server: it says what the manager says.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 use std::path::Path;
 
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::support::platform::{Platform, Tenant, condition};
+use crate::support::platform::{MACHINE_TYPES, OFFERINGS, Platform, Tenant, condition, eventually};
 
 /// The exit code, the standard output and the standard error of `kcm explain` as the administrator of the provider workspace.
 async fn explain(kubeconfig: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -68,6 +70,10 @@ async fn an_explanation_that_cannot_be_had_says_what_to_do() {
     let kubeconfig = folder.path().join("operator.kubeconfig");
     platform.client().write_kubeconfig(&kubeconfig).unwrap();
     let (workspace, provider) = (tenant.workspace.logical_cluster.as_str(), platform.workspace.logical_cluster.as_str());
+
+    for kind in [&OFFERINGS, &MACHINE_TYPES] {
+        eventually("the catalog's kinds are served", async || platform.client().list(kind, "").await.is_ok()).await;
+    }
 
     // No manager runs here.
     let (code, out, err) = explain(&kubeconfig, &["demo", "--workspace", workspace]).await;

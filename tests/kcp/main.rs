@@ -4,6 +4,7 @@
 
 mod bindings;
 mod deletion;
+mod door;
 mod explain;
 mod init;
 mod isolation;

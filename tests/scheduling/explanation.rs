@@ -3,7 +3,7 @@
 use kcp_provider_runtime::api::catalog::KubernetesClusterOfferingSpec;
 use kcp_provider_runtime::api::tenant::ProviderRef;
 use kcp_provider_runtime::kcm::catalog::{Catalog, Change};
-use kcp_provider_runtime::kcm::explain::{Explanation, explain, render};
+use kcp_provider_runtime::kcm::explain::{Explanation, Verdict, explain, render};
 use kcp_provider_runtime::kcm::schedule::Request;
 use serde_json::json;
 
@@ -74,12 +74,25 @@ default/demo: Scheduled on provider otc, offering otc-eu
 POOL     TYPE
 workers  m-4-16
 
-PROVIDER  OFFERING  VERDICT                POOL  DETAIL
-aws       aws-eu    ProviderNotConfigured  -     the workspace holds no Provider aws; workers: m-4-16
-otc       otc-eu    Chosen                 -     workers: m-4-16; skipped, as the catalog does not know them: later
-otc       otc-nl    RegionNotServed        -     serves eu-nl
+PROVIDER  OFFERING  VERDICT                REGION  VERSION  PIN  CONFIGURED  POOLS  DETAIL
+aws       aws-eu    ProviderNotConfigured  met     met      -    failed      met    the workspace holds no Provider aws; workers: m-4-16
+otc       otc-eu    Chosen                 met     met      -    met         met    workers: m-4-16; skipped, as the catalog does not know them: later
+otc       otc-nl    RegionNotServed        failed  met      -    met         met    serves eu-nl
 ";
     assert_eq!(render(&explanation(0)), expected);
+}
+
+#[test]
+fn a_rule_is_shown_as_failed_by_itself_and_the_json_does_not_change_for_it() {
+    let too_large = explanation(1);
+    let [aws, otc, elsewhere] = too_large.candidates.as_slice() else { panic!("{too_large:?}") };
+    assert_eq!(
+        (aws.rules.configured, aws.rules.unserved_pool.as_deref(), aws.verdict),
+        (false, Some("big"), Verdict::ProviderNotConfigured)
+    );
+    assert_eq!((otc.rules.configured, otc.rules.unserved_pool.as_deref()), (true, Some("big")));
+    assert_eq!((elsewhere.rules.region, elsewhere.rules.version, elsewhere.rules.pinned), (false, true, None));
+    assert!(serde_json::to_value(otc).unwrap().get("rules").is_none());
 }
 
 #[test]

@@ -125,14 +125,16 @@ impl Gathering {
             }
             Some(config.object_name())
         };
-        let Some(name) = name else { return Ok(()) };
-        match self.places.get(&(kind, name.clone())) {
-            Some(first) => Err(vec![place.bad("metadata.name", format!("the {} {name} is already in {first}", kind.kind))]),
-            None => {
-                self.places.insert((kind, name), place.clone());
-                Ok(())
-            }
+        name.map_or(Ok(()), |name| self.first(kind, name, place))
+    }
+
+    /// Refuses an object that was there before.
+    fn first(&mut self, kind: KindRef, name: ObjectName, place: &Place) -> Result<(), Vec<BadInput>> {
+        if let Some(first) = self.places.get(&(kind, name.clone())) {
+            return Err(vec![place.bad("metadata.name", format!("the {} {name} is already in {first}", kind.kind))]);
         }
+        self.places.insert((kind, name), place.clone());
+        Ok(())
     }
 
     fn finish(self) -> Gathered {

@@ -22,11 +22,12 @@ impl Core {
             return;
         }
         let raw = raw.map(Arc::new);
-        self.configs.insert(kind, raw.clone());
+        let before = self.configs.insert(kind, raw.clone()).flatten();
+        let same = same_spec(before.as_deref(), raw.as_deref());
         let mut problems = Vec::new();
         for actor in 0..self.actors.len() {
             if self.actors[actor].config_kind == Some(kind) {
-                problems.extend(self.configure(now, actor, raw.as_deref()));
+                problems.extend(self.configure(now, actor, raw.as_deref(), same));
             }
         }
         self.follow_rules(now);
@@ -36,10 +37,12 @@ impl Core {
         }
     }
 
-    fn configure(&mut self, now: Moment, actor: usize, raw: Option<&Raw>) -> Vec<FieldError> {
+    /// `same`: only metadata or status changed since the last time, our own verdict for one, or the stream listed anew.
+    fn configure(&mut self, now: Moment, actor: usize, raw: Option<&Raw>, same: bool) -> Vec<FieldError> {
         let state = &mut self.actors[actor];
         let name = state.served.actor().name;
         let next = match state.served.read_config(raw) {
+            Ok(_) if same && state.config.is_ok() => return Vec::new(),
             Ok(Some(next)) => next,
             Ok(None) => {
                 state.config = Err("there is no configuration object".into());
@@ -48,7 +51,9 @@ impl Core {
             }
             Err(problems) => {
                 let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-                warn!(controller = name, problems = text, "the configuration is refused; the last good one stays in force");
+                if !same {
+                    warn!(controller = name, problems = text, "the configuration is refused; the last good one stays in force");
+                }
                 if state.config.is_err() {
                     state.config = Err(format!("the configuration is not valid: {text}"));
                 }
@@ -60,18 +65,18 @@ impl Core {
             Err(_) => self.recovered = true,
             Ok(before) => match state.served.config_change(&before, &next) {
                 ConfigChange::Topics(topics) => self.raise(now, actor, Feed::Config, topics, None),
-                ConfigChange::Everything => {
-                    let kind = state.kind;
-                    let keys: Vec<_> = self.objects.keys(kind).cloned().collect();
-                    if let Ok(index) = u8::try_from(actor) {
-                        for key in keys {
-                            self.enqueue(now, index, &key, Class::Resync);
-                        }
-                    }
-                }
+                ConfigChange::Everything => self.resync(now, actor),
             },
         }
         Vec::new()
+    }
+
+    fn resync(&mut self, now: Moment, actor: usize) {
+        let Ok(index) = u8::try_from(actor) else { return };
+        let keys: Vec<_> = self.objects.keys(self.actors[actor].kind).cloned().collect();
+        for key in keys {
+            self.enqueue(now, index, &key, Class::Resync);
+        }
     }
 
     /// The stream of the configuration cannot be read: only a reconciler that has none yet has to know.
@@ -82,4 +87,20 @@ impl Core {
             }
         }
     }
+}
+
+/// Whether two states of the configuration object have the same spec, by their generation, or by their version where they have none.
+fn same_spec(before: Option<&Raw>, after: Option<&Raw>) -> bool {
+    match (before, after) {
+        (None, None) => true,
+        (Some(before), Some(after)) if before.uid == after.uid => match (generation(before), generation(after)) {
+            (Some(before), Some(after)) => before == after,
+            _ => before.resource_version == after.resource_version,
+        },
+        _ => false,
+    }
+}
+
+fn generation(raw: &Raw) -> Option<i64> {
+    serde_json::from_str::<serde_json::Value>(&raw.body).ok()?.pointer("/metadata/generation")?.as_i64()
 }

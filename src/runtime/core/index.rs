@@ -45,6 +45,12 @@ impl Index {
         self.by_key.contains_key(key)
     }
 
+    /// Whether nobody listens to anything.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_topic.is_empty() && self.by_key.is_empty()
+    }
+
     /// Who listens, in one workspace or in all of them.
     pub(super) fn listeners(&self, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) -> BTreeSet<ObjectKey> {
         let mut found = BTreeSet::new();
@@ -93,6 +99,6 @@ mod tests {
         index.subscribe(&key("a", "1"), topics(&["y"]));
         assert!(index.listeners(Feed::Names(0), vec![Topic::new("x")], None).is_empty());
         index.subscribe(&key("a", "1"), None);
-        assert!(!index.holds(&key("a", "1")) && index.by_topic.is_empty() && index.by_key.is_empty());
+        assert!(!index.holds(&key("a", "1")) && index.is_empty());
     }
 }

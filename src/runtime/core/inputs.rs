@@ -14,10 +14,10 @@ use super::actors::ActorState;
 use super::streams::{Role, ShardId, Stream, StreamId};
 
 impl Core {
-    /// The streams that a reconciler reads beside its objects, for an object behind this shard.
+    /// The streams that a reconciler reads, for an object behind this shard.
     fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
-        let children = actor.children.iter().map(move |kind| Role::Objects(shard, *kind));
-        children.chain(Self::refreshable(actor, shard))
+        let objects = std::iter::once(&actor.kind).chain(&actor.children).map(move |kind| Role::Objects(shard, *kind));
+        objects.chain(Self::refreshable(actor, shard))
     }
 
     /// Those of them that a requeue lists afresh.
@@ -27,19 +27,20 @@ impl Core {
         names.chain(platform).chain(actor.config_kind.map(Role::Config))
     }
 
-    /// Whether every input of the reconciler has synced once, or was waited for long enough.
+    /// Whether every input of the reconciler has synced once, or was waited for long enough. While a shard's endpoint is out of the slice nobody
+    /// follows it, and what its workspaces hold is not known: it stays closed.
     pub(super) fn gate_is_open(&self, now: Moment, actor: u8, shard: ShardId) -> bool {
         let actor = &self.actors[usize::from(actor)];
         let paths = self.paths.followed().map(Role::Workspaces);
-        Self::roles(actor, shard).chain(paths).all(|role| self.streams.find(role).is_none_or(|(_, stream)| stream.is_decided(now)))
+        Self::roles(actor, shard).chain(paths).all(|role| self.streams.find(role).is_some_and(|(_, stream)| stream.is_decided(now)))
     }
 
-    /// Moves parked work on whose gate has opened.
+    /// Moves parked work on whose gate has opened. Its object may have moved behind another shard meanwhile, whose gate counts then.
     pub(super) fn release_parked(&mut self, now: Moment) {
         let open: Vec<_> = self.parked.keys().filter(|(actor, shard)| self.gate_is_open(now, *actor, *shard)).copied().collect();
         for (actor, shard) in open {
             for (key, class) in self.parked.remove(&(actor, shard)).unwrap_or_default() {
-                self.queue.add(now.mono, &Work { actor, key }, class);
+                self.enqueue(now, actor, &key, class);
             }
         }
     }
@@ -49,7 +50,10 @@ impl Core {
         let ends = |(actor, shard): &(u8, ShardId)| {
             let actor = &self.actors[usize::from(*actor)];
             let paths = self.paths.followed().map(Role::Workspaces);
-            Self::roles(actor, *shard).chain(paths).filter_map(|role| Some(self.streams.find(role)?.1.patience_ends())).max()
+            let streams = Self::roles(actor, *shard).chain(paths).map(|role| self.streams.find(role).map(|(_, stream)| stream));
+            // With an endpoint that left the slice there is no such time.
+            let streams: Vec<_> = streams.collect::<Option<_>>()?;
+            streams.into_iter().filter(|stream| !stream.is_answered()).map(Stream::patience_ends).max()
         };
         self.parked.keys().filter_map(ends).min()
     }
@@ -101,15 +105,15 @@ impl Core {
                 self.recovered = true;
                 continue;
             };
-            let (id, after, raised) = (view.spec.id, view.value.clone(), view.spec.raised.clone());
-            let Some(after) = after else { continue };
+            let (id, Some(after)) = (view.spec.id, view.value.clone()) else { continue };
             for actor in 0..self.actors.len() {
-                let Some(input) = self.actors[actor].views.iter().position(|spec| spec.id == id) else { continue };
-                // Two reconcilers may listen to the same view in different words: each declares its own.
-                let raised = self.actors[actor].views[input].raised.clone();
-                self.raise(now, actor, Feed::Platform(input), raised(&*before, &*after), None);
+                // Two inputs may read the same view in different words: each declares its own.
+                let inputs: Vec<_> = self.actors[actor].views.iter().enumerate().filter(|(_, spec)| spec.id == id).collect();
+                let raised: Vec<_> = inputs.into_iter().map(|(input, spec)| (input, (spec.raised)(&*before, &*after))).collect();
+                for (input, topics) in raised {
+                    self.raise(now, actor, Feed::Platform(input), topics, None);
+                }
             }
-            drop(raised);
         }
     }
 

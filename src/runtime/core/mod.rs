@@ -4,6 +4,7 @@
 //! same effects. The shell around it ([`super::shell`]) opens streams, runs calls and hands in time.
 
 mod actors;
+mod calls;
 mod config;
 mod index;
 mod inputs;
@@ -37,13 +38,14 @@ use super::served::{AnyConfig, Ended, Served};
 use super::watch::shell::{News, Order};
 
 use actors::ActorState;
+use calls::Begun;
 use objects::Objects;
 use paths::Paths;
 use platform::{NamesOfKind, Platform};
 use rechecks::{Rechecks, Why};
 use shards::Shards;
 pub(crate) use streams::StreamId;
-use streams::{Role, Streams};
+use streams::{Role, ShardId, Streams};
 
 /// What a runtime is set up with.
 pub(crate) struct Setup {
@@ -121,7 +123,7 @@ pub(crate) struct Core {
     queue: Queue,
     rechecks: Rechecks,
     /// Work whose inputs were not synced yet when it came up.
-    parked: BTreeMap<(u8, streams::ShardId), BTreeMap<ObjectKey, Class>>,
+    parked: BTreeMap<(u8, ShardId), BTreeMap<ObjectKey, Class>>,
     /// Work that found an input unreadable.
     starved: BTreeSet<Work>,
     /// Work under way, with what had been raised for its reconciler when it began.
@@ -131,13 +133,8 @@ pub(crate) struct Core {
     /// Whether an input became readable since the last settlement.
     recovered: bool,
     effects: Vec<Effect>,
-}
-
-/// When a call began.
-#[derive(Clone, Copy, Debug)]
-struct Begun {
-    at: Duration,
-    raised: u64,
+    /// What streams are to be told, each thing once however often it was wanted since the last settlement.
+    orders: BTreeSet<(StreamId, Order)>,
 }
 
 impl Core {
@@ -162,6 +159,7 @@ impl Core {
             unseen: BTreeMap::new(),
             recovered: false,
             effects: Vec::new(),
+            orders: BTreeSet::new(),
         };
         core.declare(now);
         core
@@ -220,67 +218,6 @@ impl Core {
         }
     }
 
-    fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
-        let begun = self.running.remove(work);
-        let Ended { outcome, recheck, starved, written, failed: _ } = ended;
-        let mut owes = false;
-        for write in &written {
-            owes |= self.objects.owe(&work.key.workspace, write, now.mono);
-        }
-        if owes {
-            self.block(&work.key);
-            if let Some(begun) = begun {
-                self.unseen.insert(work.clone(), begun.raised);
-            }
-        }
-        if starved {
-            self.starved.insert(work.clone());
-        } else {
-            self.starved.remove(work);
-        }
-        self.queue.done(now.mono, jitter, work, outcome);
-        let actor = &self.actors[usize::from(work.actor)];
-        let poll = actor.config.as_ref().ok().and_then(|config| config.poll);
-        if !written.is_empty() && !owes && begun.is_some_and(|begun| begun.raised != actor.raised) {
-            self.enqueue(now, work.actor, &work.key, Class::Fresh);
-        }
-        match recheck {
-            Some(wait) => self.rechecks.set(work.clone(), now.mono + wait, Why::Afresh(begun.map_or(now.mono, |begun| begun.at))),
-            None => {
-                if let (super::queue::Outcome::Settled, Some(poll)) = (outcome, poll) {
-                    self.rechecks.set(work.clone(), now.mono + poll.mul_f64(0.9 + 0.2 * jitter), Why::Poll);
-                }
-            }
-        }
-    }
-
-    /// Keeps every reconciler of an object from being called until our own write to it was seen.
-    fn block(&mut self, key: &ObjectKey) {
-        for work in self.works(key) {
-            self.queue.block(&work);
-        }
-    }
-
-    /// After something was seen: goes on with the reconcilers whose writes are all visible.
-    fn unblock(&mut self, now: Moment, key: &ObjectKey) {
-        for work in self.works(key) {
-            let actor = &self.actors[usize::from(work.actor)];
-            let owed = std::iter::once(&actor.kind).chain(&actor.children).any(|kind| self.objects.owes(*kind, key));
-            if owed {
-                continue;
-            }
-            self.queue.unblock(&work);
-            // What was raised while the subscriptions were out of date may have missed this object.
-            if self.unseen.remove(&work).is_some_and(|raised| raised != actor.raised) {
-                self.enqueue(now, work.actor, key, Class::Fresh);
-            }
-        }
-    }
-
-    fn works(&self, key: &ObjectKey) -> Vec<Work> {
-        (0..self.actors.len()).filter_map(|actor| u8::try_from(actor).ok()).map(|actor| Work { actor, key: key.clone() }).collect()
-    }
-
     /// Makes work ready, unless the object is another controller's or its inputs are not synced yet.
     fn enqueue(&mut self, now: Moment, actor: u8, key: &ObjectKey, class: Class) {
         let state = &self.actors[usize::from(actor)];
@@ -308,12 +245,14 @@ impl Core {
             }
         }
         self.look_again(now);
-        for (key, kind) in self.objects.overdue(now.mono) {
-            warn!(%key, %kind, "a write of ours was not seen in time; going on with what the cache has");
+        for key in self.objects.overdue(now.mono) {
+            warn!(%key, "a write of ours was not seen in time; going on with what the cache has");
             self.unblock(now, &key);
         }
         self.expire_shards(now);
         self.start_calls(now);
+        let orders = std::mem::take(&mut self.orders);
+        self.effects.extend(orders.into_iter().map(|(stream, order)| Effect::Order { stream, order }));
         std::mem::take(&mut self.effects)
     }
 
@@ -341,39 +280,9 @@ impl Core {
                 && state.refresh_wanted.is_none_or(|at| at < since)
             {
                 state.refresh_wanted = Some(now.mono);
-                self.effects.push(Effect::Order { stream, order: Order::Refresh });
+                self.orders.insert((stream, Order::Refresh));
             }
         }
-    }
-
-    fn start_calls(&mut self, now: Moment) {
-        while let Some(turn) = self.queue.next(now.mono) {
-            let work = turn.work;
-            self.rechecks.cancel(&work);
-            match self.run(now, &work) {
-                Some(run) => {
-                    let raised = self.actors[usize::from(work.actor)].raised;
-                    self.running.insert(work, Begun { at: now.mono, raised });
-                    self.effects.push(Effect::Run(Box::new(run)));
-                }
-                None => {
-                    self.queue.done(now.mono, 0.0, &work, super::queue::Outcome::Settled);
-                }
-            }
-        }
-    }
-
-    fn run(&self, now: Moment, work: &Work) -> Option<Run> {
-        let actor = self.actors.get(usize::from(work.actor))?;
-        let entry = self.objects.get(actor.kind, &work.key)?;
-        Some(Run {
-            work: work.clone(),
-            raw: entry.raw.clone(),
-            endpoint: self.shards.url(entry.shard),
-            seen: self.see(now, actor, entry.shard, &work.key),
-            config: actor.config.clone(),
-            path: self.paths.get(&work.key.workspace).cloned(),
-        })
     }
 
     /// When [`Self::settle`] has to be called again even if nothing happens.
@@ -386,8 +295,7 @@ impl Core {
     /// How things are.
     pub(crate) fn overview(&self, now: Moment) -> Overview {
         let stats = self.queue.stats(now.mono);
-        let mut kinds: Vec<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
-        kinds.dedup();
+        let kinds: BTreeSet<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
         Overview {
             looked: true,
             missing: self.streams.open.values().filter_map(streams::Stream::missing).collect(),
@@ -398,34 +306,32 @@ impl Core {
         }
     }
 
-    /// Drops everything of a workspace behind a shard: its binding is gone. Nothing is deleted anywhere.
-    fn forget(&mut self, shard: streams::ShardId, workspace: Option<&LogicalCluster>) {
+    /// Drops everything of a workspace behind a shard, or of all of them: its binding is gone. Nothing is deleted anywhere, and nothing is called
+    /// unless a part of the workspace is behind another shard by now.
+    fn forget(&mut self, now: Moment, shard: ShardId, workspace: Option<&LogicalCluster>) {
         let mut places = BTreeSet::new();
         for (kind, key) in self.objects.of_shard(shard, workspace) {
-            self.objects.remove(kind, &key, shard, None);
-            self.objects.settle(kind, &key, true);
-            for actor in &mut self.actors {
-                actor.index.unsubscribe(&key);
-            }
-            for work in self.works(&key) {
-                self.rechecks.cancel(&work);
-                self.starved.remove(&work);
-                self.unseen.remove(&work);
-            }
+            self.remove_object(now, kind, shard, &key, None);
             places.insert(key.workspace);
         }
-        for names in self.names.values_mut() {
-            for (place, name) in names.of_shard(shard, workspace) {
-                names.remove(&place, &name, shard);
+        let kinds: Vec<KindRef> = self.names.keys().copied().collect();
+        for kind in kinds {
+            let names = self.names.get(&kind).map(|names| names.of_shard(shard, workspace)).unwrap_or_default();
+            for (place, name) in names {
+                self.change_name(now, shard, kind, &place, &name, false);
                 places.insert(place);
             }
         }
-        for place in places {
-            self.queue.forget(&place);
-            for parked in self.parked.values_mut() {
-                parked.retain(|key, _| key.workspace != place);
-            }
+        places.retain(|place| !self.objects.any_in(place));
+        for place in &places {
+            self.queue.forget(place);
+            self.objects.forgive(place);
         }
+        self.unseen.retain(|work, _| !places.contains(&work.key.workspace));
+        self.parked.retain(|_, parked| {
+            parked.retain(|key, _| !places.contains(&key.workspace));
+            !parked.is_empty()
+        });
     }
 
     fn unplaced(role: Role, raw: &Raw) {

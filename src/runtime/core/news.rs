@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::meta::KindRef;
-use crate::api::names::ObjectKey;
+use crate::api::names::{LogicalCluster, ObjectKey};
 use crate::reconciler::NameChange;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::Class;
@@ -21,13 +21,16 @@ impl Core {
         let role = stream.role;
         match news {
             News::Reset { items, asked } => {
-                let first = !stream.synced;
-                stream.synced = true;
-                stream.listed = Some(asked);
+                let first = stream.take_list(asked, now);
                 self.recovered |= first;
                 self.reset(now, role, items, if first { Class::Resync } else { Class::Fresh });
+                if let Role::Objects(shard, kind) = role {
+                    for key in self.objects.relisted(kind, shard, asked) {
+                        self.unblock(now, &key);
+                    }
+                }
             }
-            News::Upsert(raw) => self.upsert(now, role, raw, Class::Fresh),
+            News::Upsert(raw) => self.upsert(now, role, raw),
             News::Delete(raw) => self.delete(now, role, &raw),
             News::Health(health) => self.take_health(now, id, role, health),
         }
@@ -61,14 +64,17 @@ impl Core {
             Role::Config(kind) => self.take_config(now, kind, items.into_iter().next()),
             Role::Platform(kind) => self.platform.reset(kind, items),
             Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
-            Role::Roster(shard) => self.take_roster(shard, items),
+            Role::Roster(shard) => self.take_roster(now, shard, items),
             Role::Objects(shard, kind) => {
                 let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
                 for key in self.objects.others(kind, shard, &named) {
                     self.remove_object(now, kind, shard, &key, None);
                 }
                 for raw in items {
-                    self.upsert(now, role, raw, class);
+                    let Some(key) = key(role, &raw) else { continue };
+                    if self.objects.replace(kind, &key, shard, raw) {
+                        self.object_changed(now, kind, &key, class);
+                    }
                 }
             }
             Role::Names(shard, kind) => self.reset_names(now, shard, kind, &items),
@@ -86,12 +92,12 @@ impl Core {
         }
     }
 
-    fn change_name(
+    pub(super) fn change_name(
         &mut self,
         now: Moment,
         shard: ShardId,
         kind: KindRef,
-        workspace: &crate::api::names::LogicalCluster,
+        workspace: &LogicalCluster,
         name: &str,
         present: bool,
     ) {
@@ -102,7 +108,7 @@ impl Core {
         }
     }
 
-    fn upsert(&mut self, now: Moment, role: Role, raw: Raw, class: Class) {
+    fn upsert(&mut self, now: Moment, role: Role, raw: Raw) {
         match role {
             Role::Slice => self.take_slice(now, &raw),
             Role::Config(kind) => self.take_config(now, kind, Some(raw)),
@@ -112,7 +118,7 @@ impl Core {
             Role::Objects(shard, kind) => {
                 let Some(key) = key(role, &raw) else { return };
                 if self.objects.upsert(kind, &key, shard, raw) {
-                    self.object_changed(now, kind, &key, class);
+                    self.object_changed(now, kind, &key, Class::Fresh);
                 }
             }
             Role::Names(shard, kind) => {
@@ -130,7 +136,7 @@ impl Core {
             Role::Workspaces(parent) => self.take_workspace(now, parent, raw, false),
             Role::Roster(shard) => {
                 if let Some(workspace) = &raw.workspace {
-                    self.drop_binding(shard, workspace);
+                    self.drop_binding(now, shard, workspace, &raw.name.name);
                 }
             }
             Role::Objects(shard, kind) => {
@@ -153,14 +159,14 @@ impl Core {
             }
         }
         self.wake(now, kind, key, class);
-        if self.objects.settle(kind, key, false) {
+        if self.objects.settle(kind, key, None) {
             self.unblock(now, key);
         }
     }
 
-    fn remove_object(&mut self, now: Moment, kind: KindRef, shard: ShardId, key: &ObjectKey, uid: Option<&str>) {
+    pub(super) fn remove_object(&mut self, now: Moment, kind: KindRef, shard: ShardId, key: &ObjectKey, uid: Option<&str>) {
         let removed = self.objects.remove(kind, key, shard, uid);
-        if removed {
+        if removed.is_some() {
             for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
                 actor.index.unsubscribe(key);
                 if let Ok(actor) = u8::try_from(index) {
@@ -171,7 +177,7 @@ impl Core {
             }
             self.wake(now, kind, key, Class::Fresh);
         }
-        if self.objects.settle(kind, key, removed) {
+        if self.objects.settle(kind, key, uid.or(removed.as_deref())) {
             self.unblock(now, key);
         }
     }

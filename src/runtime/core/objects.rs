@@ -29,7 +29,10 @@ pub(super) type KindCache = BTreeMap<ObjectKey, Entry>;
 struct Debt {
     uid: String,
     version: Option<u64>,
-    deadline: Duration,
+    /// Where it was written; versions are compared there only.
+    shard: ShardId,
+    /// When the call that wrote it had ended.
+    since: Duration,
 }
 
 /// The cache.
@@ -67,28 +70,36 @@ impl Objects {
         from.map(|(key, _)| key).take_while(move |key| key.workspace == workspace)
     }
 
-    /// Takes an object as a stream showed it; false when the cache has it already, or a newer state of it. Versions are compared within one
+    /// Takes an object as a watch showed it; false when the cache has it already, or a newer state of it. Versions are compared within one
     /// shard only; from another shard the object has moved.
     pub(super) fn upsert(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, raw: Raw) -> bool {
+        let have = self.get(kind, key).filter(|entry| entry.shard == shard);
+        let older = have.is_some_and(|entry| entry.raw.version().zip(raw.version()).is_some_and(|(have, new)| new < have));
+        !older && self.replace(kind, key, shard, raw)
+    }
+
+    /// Takes an object as a complete list showed it, whatever its version: after a server was restored from a backup, versions begin anew.
+    pub(super) fn replace(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, raw: Raw) -> bool {
         let Some(cache) = self.kinds.get_mut(&kind) else { return false };
-        if let Some(entry) = cache.get(key)
-            && entry.shard == shard
-            && (entry.raw.resource_version == raw.resource_version
-                || entry.raw.version().zip(raw.version()).is_some_and(|(have, new)| new < have))
-        {
+        let same = |entry: &Entry| entry.shard == shard && entry.raw.resource_version == raw.resource_version && entry.raw.uid == raw.uid;
+        if cache.get(key).is_some_and(same) {
             return false;
         }
         cache.insert(key.clone(), Entry { shard, raw: Arc::new(raw) });
         true
     }
 
-    /// Takes an object away, unless another shard or another incarnation has taken its place.
-    pub(super) fn remove(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, uid: Option<&str>) -> bool {
-        let Some(cache) = self.kinds.get_mut(&kind) else { return false };
-        if !cache.get(key).is_some_and(|entry| entry.shard == shard && uid.is_none_or(|uid| *entry.raw.uid == *uid)) {
-            return false;
-        }
-        cache.remove(key).is_some()
+    /// Takes an object away, unless another shard or another incarnation has taken its place; returns its uid.
+    pub(super) fn remove(&mut self, kind: KindRef, key: &ObjectKey, shard: ShardId, uid: Option<&str>) -> Option<Box<str>> {
+        let cache = self.kinds.get_mut(&kind)?;
+        cache.get(key).filter(|entry| entry.shard == shard && uid.is_none_or(|uid| *entry.raw.uid == *uid))?;
+        cache.remove(key).map(|entry| entry.raw.uid.clone())
+    }
+
+    /// Whether anything of a workspace is kept.
+    pub(super) fn any_in(&self, workspace: &LogicalCluster) -> bool {
+        let first = ObjectKey::new(workspace.clone(), ObjectName { namespace: Arc::from(""), name: Arc::from("") });
+        self.kinds.values().any(|cache| cache.range(&first..).next().is_some_and(|(key, _)| key.workspace == *workspace))
     }
 
     /// The keys of a kind that came from this shard and are not among those named.
@@ -108,19 +119,18 @@ impl Objects {
         found
     }
 
-    /// Remembers a write until the cache shows it; false when it does already.
-    pub(super) fn owe(&mut self, workspace: &LogicalCluster, written: &Written, now: Duration) -> bool {
-        let key = ObjectKey::new(workspace.clone(), written.name.clone());
+    /// Remembers a write to a key until the cache shows it; false when it does already.
+    pub(super) fn owe(&mut self, key: &ObjectKey, shard: ShardId, written: &Written, now: Duration) -> bool {
         if !self.kinds.contains_key(&written.kind) {
             return false;
         }
-        let debt = Debt { uid: written.uid.clone(), version: written.version, deadline: now + PATIENCE };
-        if self.is_paid(written.kind, &key, &debt) {
+        let debt = Debt { uid: written.uid.clone(), version: written.version, shard, since: now };
+        if self.is_paid(written.kind, key, &debt) {
             return false;
         }
         // Calls of two reconcilers may end in another order than they wrote: the latest write is the one to wait for.
-        let at = (key, written.kind);
-        let is_later = |known: &Debt| known.uid == debt.uid && known.version > debt.version;
+        let at = (key.clone(), written.kind);
+        let is_later = |known: &Debt| known.uid == debt.uid && known.version.zip(debt.version).is_some_and(|(known, new)| known > new);
         if !self.debts.get(&at).is_some_and(is_later) {
             self.debts.insert(at, debt);
         }
@@ -130,8 +140,9 @@ impl Objects {
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
             (None, version) => version.is_none(),
-            (Some(entry), _) if *entry.raw.uid != *debt.uid => true,
-            (Some(_), None) => false,
+            (Some(entry), _) if entry.shard != debt.shard => true,
+            (Some(entry), None) => *entry.raw.uid != *debt.uid,
+            // Not the uid: another one may be that of the incarnation before ours as well as of one after it.
             (Some(entry), Some(wanted)) => entry.raw.version().is_none_or(|have| have >= wanted),
         }
     }
@@ -141,25 +152,45 @@ impl Objects {
         self.debts.contains_key(&(key.clone(), kind))
     }
 
-    /// Strikes out what the cache shows by now; `deleted` says that a deletion of this object was seen, which ends every debt.
-    pub(super) fn settle(&mut self, kind: KindRef, key: &ObjectKey, deleted: bool) -> bool {
+    /// Strikes out what the cache shows by now; `deleted` is the uid of an incarnation whose deletion was seen, which ends what it owes.
+    pub(super) fn settle(&mut self, kind: KindRef, key: &ObjectKey, deleted: Option<&str>) -> bool {
         let at = (key.clone(), kind);
         let Some(debt) = self.debts.get(&at) else { return false };
-        (deleted || self.is_paid(kind, key, debt)) && self.debts.remove(&at).is_some()
+        (deleted == Some(&debt.uid) || self.is_paid(kind, key, debt)) && self.debts.remove(&at).is_some()
     }
 
-    /// Takes out what has waited too long.
-    pub(super) fn overdue(&mut self, now: Duration) -> Vec<(ObjectKey, KindRef)> {
-        let late: Vec<_> = self.debts.iter().filter(|(_, debt)| debt.deadline <= now).map(|(at, _)| at.clone()).collect();
-        for at in &late {
+    /// Strikes out what was written before a complete list was asked for: the list has shown it, or what became of it.
+    pub(super) fn relisted(&mut self, kind: KindRef, shard: ShardId, asked: Duration) -> Vec<ObjectKey> {
+        self.strike(|(_, of), debt| *of == kind && debt.shard == shard && debt.since <= asked)
+    }
+
+    /// Strikes out what has waited too long.
+    pub(super) fn overdue(&mut self, now: Duration) -> Vec<ObjectKey> {
+        self.strike(|_, debt| debt.since + PATIENCE <= now)
+    }
+
+    /// Strikes out everything of a workspace that is gone.
+    pub(super) fn forgive(&mut self, workspace: &LogicalCluster) {
+        self.strike(|(key, _), _| key.workspace == *workspace);
+    }
+
+    fn strike(&mut self, which: impl Fn(&(ObjectKey, KindRef), &Debt) -> bool) -> Vec<ObjectKey> {
+        let struck: Vec<_> = self.debts.iter().filter(|(at, debt)| which(at, debt)).map(|(at, _)| at.clone()).collect();
+        for at in &struck {
             self.debts.remove(at);
         }
-        late
+        struck.into_iter().map(|(key, _)| key).collect()
     }
 
     /// When the next debt is overdue.
     pub(super) fn next_overdue(&self) -> Option<Duration> {
-        self.debts.values().map(|debt| debt.deadline).min()
+        self.debts.values().map(|debt| debt.since + PATIENCE).min()
+    }
+
+    /// How much is owed: bounded, for each debt ends by itself after [`PATIENCE`].
+    #[cfg(test)]
+    pub(super) fn debts(&self) -> usize {
+        self.debts.len()
     }
 }
 
@@ -173,22 +204,21 @@ mod tests {
     #[test]
     fn the_latest_write_is_waited_for_in_whatever_order_calls_end() {
         const KIND: KindRef = KubernetesCluster::REF;
-        let (workspace, name) = (LogicalCluster::new("1abc"), ObjectName::namespaced("default", "demo"));
-        let written = |version| Written { kind: KIND, name: name.clone(), uid: "u".into(), version: Some(version) };
+        let (key, shard) = (ObjectKey::new(LogicalCluster::new("1abc"), ObjectName::namespaced("default", "demo")), ShardId(1));
+        let written = |version| Written { kind: KIND, name: key.name.clone(), uid: "u".into(), version: Some(version) };
         let mut objects = Objects::default();
         objects.keep(KIND);
         for version in [7, 6] {
-            assert!(objects.owe(&workspace, &written(version), Duration::ZERO));
+            assert!(objects.owe(&key, shard, &written(version), Duration::ZERO));
         }
-        let key = ObjectKey::new(workspace, name);
         let mut paid = Vec::new();
         for version in [6, 7] {
             let json = format!(
                 r#"{{"metadata":{{"name":"demo","namespace":"default","uid":"u","resourceVersion":"{version}","annotations":{{"kcp.io/cluster":"1abc"}}}}}}"#
             );
             let raw = Raw::read(&json, crate::runtime::raw::Keep::Body).unwrap();
-            objects.upsert(KIND, &key, ShardId(1), raw);
-            paid.push(objects.settle(KIND, &key, false));
+            objects.upsert(KIND, &key, shard, raw);
+            paid.push(objects.settle(KIND, &key, None));
         }
         assert_eq!(paid, [false, true]);
     }

@@ -18,30 +18,40 @@ use super::{Core, Effect};
 /// How long the objects of an endpoint that left the slice are kept: the slice may be empty for a moment, and a workspace may move to another.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// All endpoints ever seen, and who is bound behind them.
+/// The endpoints of the slice and those that left it within the grace, and who is bound behind them.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
-    urls: Vec<Arc<str>>,
+    urls: BTreeMap<ShardId, Arc<str>>,
+    last: u32,
     live: BTreeSet<ShardId>,
     leaving: BTreeMap<ShardId, Duration>,
-    roster: BTreeMap<(ShardId, LogicalCluster), bool>,
+    /// The bindings of each workspace by name, and whether each is bound: one that never was may be deleted beside the one that counts.
+    roster: BTreeMap<(ShardId, LogicalCluster), BTreeMap<Arc<str>, bool>>,
 }
 
 impl Shards {
     pub(super) fn url(&self, shard: ShardId) -> Arc<str> {
-        usize::try_from(shard.0).ok().and_then(|at| self.urls.get(at)).cloned().unwrap_or_else(|| Arc::from(""))
+        self.urls.get(&shard).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
     fn id(&mut self, url: &str) -> ShardId {
-        let at = self.urls.iter().position(|known| **known == *url).unwrap_or_else(|| {
-            self.urls.push(url.into());
-            self.urls.len() - 1
-        });
-        ShardId(u32::try_from(at).unwrap_or(u32::MAX))
+        if let Some((id, _)) = self.urls.iter().find(|(_, known)| ***known == *url) {
+            return *id;
+        }
+        self.last += 1;
+        let id = ShardId(self.last);
+        self.urls.insert(id, url.into());
+        id
     }
 
     pub(super) fn next_expiry(&self) -> Option<Duration> {
         self.leaving.values().min().copied()
+    }
+
+    /// How many endpoints are remembered.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> usize {
+        self.urls.len()
     }
 
     /// How many workspaces bind the export.
@@ -103,7 +113,8 @@ impl Core {
         for shard in over {
             self.shards.leaving.remove(&shard);
             self.shards.roster.retain(|(of, _), _| *of != shard);
-            self.forget(shard, None);
+            self.forget(now, shard, None);
+            self.shards.urls.remove(&shard);
         }
     }
 
@@ -111,38 +122,38 @@ impl Core {
     pub(super) fn take_binding(&mut self, shard: ShardId, raw: &Raw) {
         let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
         let bound = serde_json::from_str::<Binding>(&raw.body).is_ok_and(|binding| binding.status.phase == "Bound");
-        let before = self.shards.roster.insert((shard, workspace), bound);
-        if before.is_none() || before != Some(bound) {
+        let before = self.shards.roster.entry((shard, workspace)).or_default().insert(raw.name.name.clone(), bound);
+        if before != Some(bound) {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
-            for stream in streams {
-                self.effects.push(Effect::Order { stream, order: Order::Nudge });
-            }
+            self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Nudge)));
         }
     }
 
-    /// A binding is gone, by the roster's word: the workspace is no tenant any more.
-    pub(super) fn drop_binding(&mut self, shard: ShardId, workspace: &LogicalCluster) {
-        if self.shards.roster.remove(&(shard, workspace.clone())).is_some() {
+    /// A binding is gone, by the roster's word; with its last one, the workspace is no tenant any more.
+    pub(super) fn drop_binding(&mut self, now: Moment, shard: ShardId, workspace: &LogicalCluster, name: &str) {
+        let at = (shard, workspace.clone());
+        let Some(bindings) = self.shards.roster.get_mut(&at) else { return };
+        if bindings.remove(name).is_some() && bindings.is_empty() {
+            self.shards.roster.remove(&at);
             info!(%workspace, "a workspace unbound");
-            self.forget(shard, Some(workspace));
+            self.forget(now, shard, Some(workspace));
         }
     }
 
     /// A complete roster: whoever is not in it has unbound.
-    pub(super) fn take_roster(&mut self, shard: ShardId, items: Vec<Raw>) {
-        let named: BTreeSet<LogicalCluster> = items.iter().filter_map(|raw| raw.workspace.clone()).collect();
-        let gone: Vec<LogicalCluster> = self
-            .shards
-            .roster
-            .keys()
-            .filter(|(of, workspace)| *of == shard && !named.contains(workspace))
-            .map(|(_, workspace)| workspace.clone())
-            .collect();
-        for workspace in gone {
-            self.drop_binding(shard, &workspace);
+    pub(super) fn take_roster(&mut self, now: Moment, shard: ShardId, items: Vec<Raw>) {
+        let named: BTreeSet<_> = items.iter().filter_map(|raw| Some((raw.workspace.as_ref()?, &raw.name.name))).collect();
+        let mut gone = Vec::new();
+        for ((_, workspace), bindings) in self.shards.roster.iter().filter(|((of, _), _)| *of == shard) {
+            let missing = bindings.keys().filter(|name| !named.contains(&(workspace, *name)));
+            gone.extend(missing.map(|name| (workspace.clone(), name.clone())));
         }
-        for raw in items {
-            self.take_binding(shard, &raw);
+        // What came goes first, so that a binding that was replaced by another is not taken for the last one.
+        for raw in &items {
+            self.take_binding(shard, raw);
+        }
+        for (workspace, name) in gone {
+            self.drop_binding(now, shard, &workspace, &name);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) const SYNC_PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StreamId(pub(crate) u32);
 
-/// Names one endpoint URL for as long as the process lives.
+/// Names one endpoint URL until the grace after it left the slice is over; never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShardId(pub(crate) u32);
 
@@ -67,7 +67,7 @@ pub(super) struct Stream {
     pub(super) role: Role,
     health: Health,
     opened: Moment,
-    /// When health last stopped being good.
+    /// When health stopped being good, or was last shown by a complete list while it was not: from then on what the cache has grows stale.
     troubled: Option<Moment>,
     /// A complete list came in, or the kind is known not to be served in a virtual workspace.
     pub(super) synced: bool,
@@ -96,6 +96,15 @@ impl Stream {
         good && !was_good
     }
 
+    /// Takes a complete list; true for the first one.
+    pub(super) fn take_list(&mut self, asked: Duration, now: Moment) -> bool {
+        let first = !self.synced;
+        self.synced = true;
+        self.listed = Some(asked);
+        self.troubled = self.troubled.map(|_| now);
+        first
+    }
+
     /// Whether what it shows is what there is, as far as anybody knows.
     pub(super) fn is_good(&self) -> bool {
         match self.health {
@@ -107,7 +116,12 @@ impl Stream {
 
     /// Whether waiting for a first sync is pointless or over.
     pub(super) fn is_decided(&self, now: Moment) -> bool {
-        self.synced || matches!(self.health, Health::SyncedEmpty | Health::Forbidden { .. }) || now.mono >= self.opened.mono + SYNC_PATIENCE
+        self.is_answered() || now.mono >= self.patience_ends()
+    }
+
+    /// Whether there is nothing to wait for, whatever the time.
+    pub(super) fn is_answered(&self) -> bool {
+        self.synced || matches!(self.health, Health::SyncedEmpty | Health::Forbidden { .. })
     }
 
     /// When [`Self::is_decided`] becomes true by time alone.

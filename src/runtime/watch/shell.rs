@@ -36,7 +36,7 @@ pub(crate) enum News {
 }
 
 /// What a stream can be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// The kind is about to be served.
     Nudge,

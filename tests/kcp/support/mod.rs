@@ -62,7 +62,9 @@ impl Kcp {
 pub(crate) async fn kcp() -> Kcp {
     static KCP: OnceLock<Result<Kcp, String>> = OnceLock::new();
     let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.expect("starting kcp does not panic");
-    started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"))
+    let kcp = started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"));
+    // A client's connections live on the runtime that made it, and each test has one of its own.
+    Kcp { admin: kcp.admin.in_workspace("root").expect("a path makes a URL") }
 }
 
 /// Starts kcp on a thread of its own, since it must outlive the runtime of the test that came first.

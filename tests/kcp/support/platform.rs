@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use kcp_provider_runtime::api::manifest::door::Door;
 use kcp_provider_runtime::api::manifest::{binding, export};
 use kcp_provider_runtime::cli::connect::{ConnectArgs, Connection};
 use kcp_provider_runtime::cli::init::{self, Options, Report, identity};
@@ -106,6 +107,26 @@ impl Platform {
         runtime::Options::new(credentials, export::EXPORT).with_workspace(self.connection.path.clone())
     }
 
+    /// What a provider's controller runs with: its own identity at its own door, which is set up here.
+    pub(crate) async fn door(&self, provider: &str) -> runtime::Options {
+        let options =
+            Options { connection: self.connection.clone(), provider: Some(provider.into()), manage_exports: false, dry_run: false };
+        let report = init::init(&options).await.unwrap();
+        let file = self.folder.path().join(format!("{provider}.kubeconfig"));
+        identity::write_kubeconfig(&self.connection, &report.identity, &file).await.unwrap();
+        runtime::Options::new(Credentials::File(file), report.identity.export).with_workspace(self.connection.path.clone())
+    }
+
+    /// The export of a provider's door.
+    pub(crate) fn door_export(provider: &str) -> String {
+        Door::new(provider, "").unwrap().export_name()
+    }
+
+    /// Lets a provider into a workspace.
+    pub(crate) async fn bind_door(&self, tenant: &Workspace, provider: &str) {
+        self.bind_export(tenant, &Self::door_export(provider)).await;
+    }
+
     /// A running manager with the default settings, ready.
     pub(crate) async fn manager(&self) -> Manager {
         Manager::start(self.options().await, None).await
@@ -121,9 +142,13 @@ impl Platform {
 
     /// Binds the export with everything that it claims.
     pub(crate) async fn bind(&self, tenant: &Workspace) {
-        let live = self.client().get(&EXPORTS, "", export::EXPORT).await.unwrap();
+        self.bind_export(tenant, export::EXPORT).await;
+    }
+
+    async fn bind_export(&self, tenant: &Workspace, export: &str) {
+        let live = self.client().get(&EXPORTS, "", export).await.unwrap();
         let claims = live["spec"]["permissionClaims"].as_array().cloned().unwrap();
-        let binding = binding::binding(&self.connection.path, export::EXPORT, &claims);
+        let binding = binding::binding(&self.connection.path, export, &claims);
         tenant.client().create(&BINDINGS, "", &binding).await.unwrap();
     }
 }

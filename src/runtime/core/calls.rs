@@ -1,0 +1,129 @@
+//! Pure: how a call begins and what follows from its end: our own writes are waited for, and the next look is planned.
+
+use std::time::Duration;
+
+use crate::api::names::ObjectKey;
+use crate::runtime::clock::Moment;
+use crate::runtime::queue::{Class, Outcome, Work};
+use crate::runtime::served::Ended;
+
+use super::rechecks::Why;
+use super::streams::ShardId;
+use super::{Core, Effect, Run};
+
+/// When a call began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    at: Duration,
+    raised: u64,
+    shard: ShardId,
+}
+
+impl Core {
+    /// Hands out calls while there are workers and work.
+    pub(super) fn start_calls(&mut self, now: Moment) {
+        while let Some(turn) = self.queue.next(now.mono) {
+            let work = turn.work;
+            self.rechecks.cancel(&work);
+            if let Some((run, begun)) = self.run(now, &work) {
+                self.running.insert(work, begun);
+                self.effects.push(Effect::Run(Box::new(run)));
+            } else {
+                // It vanished, is another controller's by now, or its endpoint left the slice: then it is parked.
+                self.queue.done(now.mono, 0.0, &work, Outcome::Settled);
+                self.enqueue(now, work.actor, &work.key, turn.class);
+            }
+        }
+    }
+
+    fn run(&self, now: Moment, work: &Work) -> Option<(Run, Begun)> {
+        let actor = self.actors.get(usize::from(work.actor))?;
+        let entry = self.objects.get(actor.kind, &work.key)?;
+        if !actor.index.holds(&work.key) || !self.gate_is_open(now, work.actor, entry.shard) {
+            return None;
+        }
+        let run = Run {
+            work: work.clone(),
+            raw: entry.raw.clone(),
+            endpoint: self.shards.url(entry.shard),
+            seen: self.see(now, actor, entry.shard, &work.key),
+            config: actor.config.clone(),
+            path: self.paths.get(&work.key.workspace).cloned(),
+        };
+        Some((run, Begun { at: now.mono, raised: actor.raised, shard: entry.shard }))
+    }
+
+    /// Takes back a call, with what it wrote and when it wants to be looked at again.
+    pub(super) fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
+        let Some(begun) = self.running.remove(work) else { return };
+        let Ended { outcome, recheck, starved, written, failed: _ } = ended;
+        let mut owes = false;
+        for write in &written {
+            let key = ObjectKey::new(work.key.workspace.clone(), write.name.clone());
+            if self.objects.owe(&key, begun.shard, write, now.mono) {
+                self.block(&key);
+                owes |= key == work.key;
+            }
+        }
+        self.queue.done(now.mono, jitter, work, outcome);
+        let actor = &self.actors[usize::from(work.actor)];
+        // What has vanished, or is another controller's by now, is not looked at again.
+        if !actor.index.holds(&work.key) {
+            return;
+        }
+        if starved {
+            self.starved.insert(work.clone());
+        } else {
+            self.starved.remove(work);
+        }
+        if owes {
+            self.unseen.insert(work.clone(), begun.raised);
+        } else if !written.is_empty() && begun.raised != actor.raised {
+            self.enqueue(now, work.actor, &work.key, Class::Fresh);
+        }
+        let poll = self.actors[usize::from(work.actor)].config.as_ref().ok().and_then(|config| config.poll);
+        match (recheck, outcome, poll) {
+            (Some(wait), _, _) => self.rechecks.set(work.clone(), now.mono.saturating_add(wait), Why::Afresh(begun.at)),
+            (None, Outcome::Settled, Some(poll)) => {
+                let spread = poll / 10;
+                let wait = poll.saturating_sub(spread).saturating_add(spread.mul_f64(2.0 * jitter.clamp(0.0, 1.0)));
+                self.rechecks.set(work.clone(), now.mono.saturating_add(wait), Why::Poll);
+            }
+            (None, _, _) => {}
+        }
+    }
+
+    /// Keeps every reconciler that reads an object from being called until our own write to it was seen.
+    fn block(&mut self, key: &ObjectKey) {
+        for work in self.works(key) {
+            if self.owes(&work) {
+                self.queue.block(&work);
+            }
+        }
+    }
+
+    /// Whether something this work reads was written by us and is still unseen.
+    fn owes(&self, work: &Work) -> bool {
+        let actor = &self.actors[usize::from(work.actor)];
+        std::iter::once(&actor.kind).chain(&actor.children).any(|kind| self.objects.owes(*kind, &work.key))
+    }
+
+    /// After something was seen: goes on with the reconcilers whose writes are all visible.
+    pub(super) fn unblock(&mut self, now: Moment, key: &ObjectKey) {
+        for work in self.works(key) {
+            if self.owes(&work) {
+                continue;
+            }
+            self.queue.unblock(&work);
+            let now_raised = self.actors[usize::from(work.actor)].raised;
+            // What was raised while the subscriptions were out of date may have missed this object.
+            if self.unseen.remove(&work).is_some_and(|raised| raised != now_raised) {
+                self.enqueue(now, work.actor, key, Class::Fresh);
+            }
+        }
+    }
+
+    fn works(&self, key: &ObjectKey) -> Vec<Work> {
+        (0..self.actors.len()).filter_map(|actor| u8::try_from(actor).ok()).map(|actor| Work { actor, key: key.clone() }).collect()
+    }
+}
