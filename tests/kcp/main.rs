@@ -1,5 +1,7 @@
 //! What only a real kcp can answer. One kcp serves all tests of the process; each test makes workspaces of its own.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 mod bindings;
 mod deletion;
 mod door;

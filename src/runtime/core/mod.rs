@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
@@ -250,6 +250,7 @@ impl Core {
         }
         self.look_again(now);
         for key in self.objects.overdue(now.mono) {
+            warn!(%key, "a write of ours was not seen in time; going on with what the cache has");
             self.unblock(now, &key);
         }
         self.expire_shards(now);

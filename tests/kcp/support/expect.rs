@@ -91,8 +91,8 @@ pub(crate) async fn configure(platform: &Platform, spec: Value) -> Value {
 /// Merges this into the configuration's spec, and waits until the manager says that it is in force.
 pub(crate) async fn configured(platform: &Platform, spec: Value) {
     let generation = configure(platform, spec).await["metadata"]["generation"].clone();
-    let seen =
-        |config: &Value| config["status"]["observedGeneration"] == generation && condition(config, "Accepted").unwrap()["status"] == "True";
+    let accepted = |config: &Value| condition(config, "Accepted").is_some_and(|accepted| accepted["status"] == "True");
+    let seen = |config: &Value| config["status"]["observedGeneration"] == generation && accepted(config);
     platform.client().wait_for(&CONFIGS, "", samples::PROVIDER_CONFIG, "to be in force", SOON, seen).await.unwrap();
 }
 
