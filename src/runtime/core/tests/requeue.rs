@@ -66,6 +66,16 @@ fn a_change_before_its_time_replaces_the_wait() {
 }
 
 #[test]
+fn a_change_while_the_list_is_awaited_replaces_the_wait_too() {
+    let mut world = waiting();
+    world.pass(secs(60));
+    assert_eq!(world.upsert(&of(S1, THING), raw("a", "x", 9, json!({}))), [work(0, "a", "x")]);
+    world.drain();
+    world.reset(&of(BASE, PART), Vec::new());
+    assert_eq!(world.reset(&of(S1, NAME), Vec::new()), [work(0, "a", "y"), work(0, "a", "z")]);
+}
+
+#[test]
 fn what_vanished_while_it_waited_is_forgotten() {
     let mut world = waiting();
     world.pass(secs(60));

@@ -114,6 +114,7 @@ fn an_object_that_became_another_controllers_while_it_waited_is_not_handed_out()
     world.upsert(&things(), raw("a", "x", 1, json!({})));
     world.upsert(&things(), raw("a", "x", 2, json!({})));
     world.upsert(&things(), raw("a", "x", 3, json!({"notFor": "full"})));
+    assert_eq!(world.end(&work(0, "a", "x"), settled()), []);
     world.drain();
     world.upsert(&things(), raw("a", "x", 4, json!({"notFor": "full"})));
     assert_eq!(world.drain(), [work(1, "a", "x")]);
