@@ -216,4 +216,3 @@ async fn a_manager_that_lacks_a_rule_at_work_is_refused_and_goes_on_once_it_is_t
     }
     manager.stop().await;
 }
-
