@@ -5,7 +5,7 @@ use kcp_provider_runtime::cli::init::{self, Options};
 use kcp_provider_runtime::cli::kcp_admin::Resource;
 use serde_json::json;
 
-use crate::support::expect::{AT_ONCE, all, cleared, configure, configured, projected_as, refused, take_rules, within};
+use crate::support::expect::{AT_ONCE, all, at_rest, cleared, configure, configured, projected_as, refused, take_rules, within};
 use crate::support::platform::{CLUSTERS, MACHINE_TYPES, Manager, OFFERINGS, Platform, SOON, eventually};
 use crate::support::proxy::{Proxy, Verb};
 
@@ -70,7 +70,7 @@ async fn a_workspace_outside_the_allowed_ones_is_told_the_rule_and_served_once_i
     let ours = tenant.workspace.logical_cluster.as_str();
     configure(&platform, rule(&["1somebodyelse", ours])).await;
     cleared(&tenant, "demo", "the workspace is allowed").await;
-    tenant.scheduled("demo").await;
+    at_rest(&tenant, "demo").await;
 
     // Who is served already stays so, also when it is looked at again; what is new is refused.
     configured(&platform, rule(&["1somebodyelse"])).await;
@@ -98,7 +98,7 @@ async fn a_forbidden_catalog_is_named_with_its_rule_and_clears_with_the_rule() {
     let tenant = platform.tenant().await;
     tenant.provider("otc").await;
     tenant.order("before", "eu-de", "1.34.2", "4", "16Gi").await;
-    let before = tenant.scheduled("before").await;
+    let before = at_rest(&tenant, "before").await;
 
     // A server asks for the rule when a watch begins, so that a rule is missed when the watch ends.
     let rules = take_rules(&platform, &[MACHINE_TYPES]).await;
