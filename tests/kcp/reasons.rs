@@ -5,8 +5,8 @@ use kcp_provider_runtime::cli::init::{self, Options};
 use kcp_provider_runtime::cli::kcp_admin::Resource;
 use serde_json::json;
 
-use crate::support::expect::{AT_ONCE, all, cleared, configure, configured, projected_as, refused, take_rules, within};
-use crate::support::platform::{MACHINE_TYPES, Manager, OFFERINGS, Platform, SOON, eventually};
+use crate::support::expect::{AT_ONCE, all, at_rest, cleared, configure, configured, projected_as, refused, take_rules, within};
+use crate::support::platform::{CLUSTERS, MACHINE_TYPES, Manager, OFFERINGS, Platform, SOON, eventually};
 use crate::support::proxy::{Proxy, Verb};
 
 const TYPES: &str = "virtualmachinetypes.provider.edge-connect.eu";
@@ -70,10 +70,12 @@ async fn a_workspace_outside_the_allowed_ones_is_told_the_rule_and_served_once_i
     let ours = tenant.workspace.logical_cluster.as_str();
     configure(&platform, rule(&["1somebodyelse", ours])).await;
     cleared(&tenant, "demo", "the workspace is allowed").await;
-    let served = tenant.scheduled("demo").await;
+    at_rest(&tenant, "demo").await;
 
-    // Who is served already stays so; what is new is refused.
+    // Who is served already stays so, also when it is looked at again; what is new is refused.
     configured(&platform, rule(&["1somebodyelse"])).await;
+    let changed = json!({"metadata": {"labels": {"looked-at": "again"}}});
+    let served = tenant.client().patch(&CLUSTERS, "default", "demo", &changed).await.unwrap();
     tenant.order("late", "eu-de", "1.34.2", "4", "16Gi").await;
     assert_eq!(refused(&tenant, "late", "NotEntitled").await, by_name);
     assert_eq!(tenant.cluster("demo").await["metadata"]["resourceVersion"], served["metadata"]["resourceVersion"]);
@@ -96,7 +98,7 @@ async fn a_forbidden_catalog_is_named_with_its_rule_and_clears_with_the_rule() {
     let tenant = platform.tenant().await;
     tenant.provider("otc").await;
     tenant.order("before", "eu-de", "1.34.2", "4", "16Gi").await;
-    let before = tenant.scheduled("before").await;
+    let before = at_rest(&tenant, "before").await;
 
     // A server asks for the rule when a watch begins, so that a rule is missed when the watch ends.
     let rules = take_rules(&platform, &[MACHINE_TYPES]).await;
@@ -174,18 +176,18 @@ async fn a_catalog_that_is_not_served_is_named_and_read_as_soon_as_it_is() {
 
 #[tokio::test]
 async fn one_event_clears_every_cluster_that_waited_for_it() {
-    const CLUSTERS: usize = 20;
+    const MANY: usize = 20;
     let platform = Platform::new().await;
     platform.small_catalog().await;
     let manager = platform.manager().await;
     let tenant = platform.tenant().await;
-    let names: Vec<String> = (0..CLUSTERS).map(|at| format!("demo-{at}")).collect();
+    let names: Vec<String> = (0..MANY).map(|at| format!("demo-{at}")).collect();
     join_all(names.iter().map(|name| tenant.order(name, "eu-de", "1.34.2", "4", "16Gi"))).await;
     all(&tenant, "Scheduled", "False", "ProviderNotConfigured").await;
 
     tenant.provider("otc").await;
     let [first, last] = all(&tenant, "Projected", "True", "InSync").await;
-    eprintln!("of {CLUSTERS} clusters the first is scheduled and projected after {first:?}, the last after {last:?}");
+    eprintln!("of {MANY} clusters the first is scheduled and projected after {first:?}, the last after {last:?}");
     for name in &names {
         projected_as(&tenant, name, &json!([{"name": "workers", "replicas": 3, "type": "m-4-16"}])).await;
     }

@@ -71,6 +71,16 @@ fn holds(cluster: &Value, type_: &str, status: &str, reason: &str) -> bool {
     })
 }
 
+/// Waits until nothing is left to be said of a cluster whose provider does not report, and returns it: nobody writes it any more.
+pub(crate) async fn at_rest(tenant: &Tenant, name: &str) -> Value {
+    tenant.scheduled(name).await;
+    let last = "waiting for ProviderClusterReady (ProviderNotReady)";
+    let rests = |cluster: &Value| {
+        condition(cluster, "Ready").is_some_and(|ready| ready["message"] == last) && holds(cluster, "Ready", "False", "Pending")
+    };
+    tenant.client().wait_for(&CLUSTERS, "default", name, "to wait for its provider alone", SOON, rests).await.unwrap()
+}
+
 /// Waits until the projection shows exactly these pools, and returns it.
 pub(crate) async fn projected_as(tenant: &Tenant, name: &str, pools: &Value) -> Value {
     let what = format!("the projection of {name} shows {pools}");
