@@ -40,7 +40,7 @@ fn catalog() -> Catalog {
 }
 
 /// Who wakes when the offering is merged with this patch; `null` removes it.
-fn wakes_offering(name: &str, patch: Value) -> [bool; 4] {
+fn wakes_offering(name: &str, patch: &Value) -> [bool; 4] {
     let mut spec: Value = serde_json::from_str(OFFERING).unwrap();
     let gone = patch.is_null();
     for (key, value) in patch.as_object().into_iter().flatten() {
@@ -70,32 +70,36 @@ fn change_names_eu_nl(change: &Change<'_>) -> bool {
 
 #[test]
 fn an_offering_that_begins_to_serve_wakes_who_waits() {
-    assert_eq!(wakes_offering("new", json!({})), WAITING);
-    assert_eq!(wakes_offering("new", json!({"providerRef": {"name": "aws"}})), [true, false, false, false], "otc's clusters never migrate");
-    assert_eq!(wakes_offering("new", json!({"availableVersions": ["1.35.0"]})), NOBODY);
-    assert_eq!(wakes_offering("new", json!({"availableRegions": ["ap-sg"]})), NOBODY);
+    assert_eq!(wakes_offering("new", &json!({})), WAITING);
+    assert_eq!(
+        wakes_offering("new", &json!({"providerRef": {"name": "aws"}})),
+        [true, false, false, false],
+        "otc's clusters never migrate"
+    );
+    assert_eq!(wakes_offering("new", &json!({"availableVersions": ["1.35.0"]})), NOBODY);
+    assert_eq!(wakes_offering("new", &json!({"availableRegions": ["ap-sg"]})), NOBODY);
 }
 
 #[test]
 fn an_offering_that_ceases_to_serve_wakes_its_own_clusters_too() {
-    assert_eq!(wakes_offering("otc-eu", Value::Null), ALL_OF_OTC);
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVersions": ["1.35.0"]})), ALL_OF_OTC);
-    assert_eq!(wakes_offering("otc-eu", json!({"availableRegions": ["eu-nl"]})), ALL_OF_OTC);
-    assert_eq!(wakes_offering("otc-eu", json!({"providerRef": {"name": "aws"}})), ALL_OF_OTC);
+    assert_eq!(wakes_offering("otc-eu", &Value::Null), ALL_OF_OTC);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVersions": ["1.35.0"]})), ALL_OF_OTC);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableRegions": ["eu-nl"]})), ALL_OF_OTC);
+    assert_eq!(wakes_offering("otc-eu", &json!({"providerRef": {"name": "aws"}})), ALL_OF_OTC);
 }
 
 #[test]
 fn an_offering_that_gains_elsewhere_wakes_nobody_here() {
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVersions": ["1.34.2", "1.35.0"]})), NOBODY);
-    assert_eq!(wakes_offering("otc-eu", json!({"availableRegions": ["eu-de", "ap-sg"]})), NOBODY);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVersions": ["1.34.2", "1.35.0"]})), NOBODY);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableRegions": ["eu-de", "ap-sg"]})), NOBODY);
 }
 
 #[test]
 fn a_listed_name_counts_once_its_type_exists() {
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "later", "unknown"]})), NOBODY);
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1"]})), NOBODY, "nobody could use `later`");
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["later"]})), ALL_OF_OTC, "m1 was lost");
-    assert_eq!(wakes_offering("otc-eu", json!({"availableVirtualMachineTypes": ["m1", "known"]})), WAITING);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVirtualMachineTypes": ["m1", "later", "unknown"]})), NOBODY);
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVirtualMachineTypes": ["m1"]})), NOBODY, "nobody could use `later`");
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVirtualMachineTypes": ["later"]})), ALL_OF_OTC, "m1 was lost");
+    assert_eq!(wakes_offering("otc-eu", &json!({"availableVirtualMachineTypes": ["m1", "known"]})), WAITING);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-de"])), WAITING);
     assert_eq!(wakes_type("unlisted", machine_type(8, &["eu-de"])), NOBODY);
     assert_eq!(wakes_type("later", machine_type(8, &["eu-nl"])), NOBODY);

@@ -170,7 +170,7 @@ fn the_classes_of_deep_tenants_do_not_fall_into_step_with_the_slots() {
 #[test]
 fn the_same_calls_give_the_same_order() {
     let arrivals: Vec<Arrival> = (0..500)
-        .map(|index| (scattered(index, 90), u16::try_from(scattered(index, 12)).expect("small"), Class::ALL[index as usize % 2]))
+        .map(|index| (scattered(index, 90), u16::try_from(scattered(index, 12)).expect("small"), Class::ALL[usize::from(index % 2 == 1)]))
         .collect();
     let order = || {
         let mut queue = Queue::new(Settings::new(4));

@@ -92,7 +92,7 @@ fn settle(world: &mut World) -> Option<Duration> {
     while world.now <= start + LONGEST {
         while world.serve() {}
         let good = world.consumer == world.server.now() && world.machine.health() == &Health::Live;
-        settled = good.then(|| settled.unwrap_or(world.now - start));
+        settled = good.then(|| settled.unwrap_or(world.now.saturating_sub(start)));
         let next = world.machine.wake_at().min(world.now + 50 * SECOND);
         world.now = world.now.max(next);
         world.bookmark();

@@ -63,7 +63,7 @@ impl Drive {
     /// Asserts that nothing is due before `wait` is over, and lets it be over.
     fn after(&mut self, wait: Duration) -> Vec<Output<u32>> {
         assert_eq!(self.machine.wake_at().saturating_sub(self.now), wait, "the wait");
-        self.now += wait - MS;
+        self.now += wait.saturating_sub(MS);
         assert_eq!(self.step(Input::Elapsed), [], "an early timer does nothing");
         self.now += MS;
         self.step(Input::Elapsed)

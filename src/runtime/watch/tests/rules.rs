@@ -112,7 +112,8 @@ fn a_broken_connection_is_told_at_once_and_watched_again_not_listed() {
 
 #[test]
 fn an_expired_version_lists_once_at_once_however_it_is_told() {
-    let cases: [(&str, fn() -> Drive, Answer<u32>, &[Output<u32>]); 3] = [
+    type Case<'a> = (&'a str, fn() -> Drive, Answer<u32>, &'a [Output<u32>]);
+    let cases: [Case<'_>; 3] = [
         ("as the status of the watch, as proxies pass it on", Drive::opening, failed(Failure::Gone), &[list(3)]),
         ("as an event, as apiservers do", Drive::live, Answer::Frame(error(410)), &[Output::Abort, list(3)]),
         (
