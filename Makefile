@@ -22,9 +22,8 @@ test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
 	cargo test --doc
 
-# Tests on a real kcp mostly wait for it: more of them at once than there are cores keep it busy.
 conformance: servers ## only what is asked of real servers (kcp: 8 minutes on 2 cores)
-	RUST_TEST_THREADS=5 cargo test --test kcp
+	tests/kcp/run.sh
 	cargo test $(addprefix --test ,$(filter-out kcp,$(REAL_TESTS)))
 
 bench: ## the benchmarks

@@ -7,6 +7,7 @@ use clap::Args;
 use kube::config::{Cluster, Kubeconfig};
 
 use super::kcp_admin::{AdminClient, Resource};
+use crate::runtime::Credentials;
 
 const LOGICAL_CLUSTERS: Resource = Resource::new("core.kcp.io", "v1alpha1", "logicalclusters");
 
@@ -58,6 +59,12 @@ impl ConnectArgs {
             bail!("--workspace takes a path such as root:provider or a logical cluster's name, not {workspace:?}");
         }
         Ok(client.in_workspace(workspace)?)
+    }
+
+    /// What a runtime connects with: the kubeconfig, or a pod's own service account where none is named and there is none.
+    pub fn credentials(&self) -> anyhow::Result<Credentials> {
+        let file = self.file()?;
+        Ok(if self.kubeconfig.is_some() || file.is_file() { Credentials::File(file) } else { Credentials::Inferred })
     }
 
     fn file(&self) -> anyhow::Result<PathBuf> {

@@ -1,7 +1,6 @@
 //! `kcm run`: the manager.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,7 +14,7 @@ use crate::cli::connect::ConnectArgs;
 use crate::cli::init::{self, Outcome};
 use crate::cli::kcp_admin::Resource;
 use crate::kcm::{Readiness, Scheduler};
-use crate::runtime::{Credentials, Handle, Options, Runtime};
+use crate::runtime::{Handle, Options, Runtime};
 
 const CONFIGS: Resource = Resource::new(config::GROUP, "v1alpha1", "providerconfigs");
 
@@ -25,12 +24,9 @@ const CONFIGS: Resource = Resource::new(config::GROUP, "v1alpha1", "providerconf
   kcm run --kubeconfig kcm.kubeconfig --workspace root:provider
   kcm run --kubeconfig kcm.kubeconfig --workspace root:provider --unschedulable-requeue 1m --admin-address 127.0.0.1:8080")]
 pub struct RunArgs {
-    /// The manager's kubeconfig, as `kcm init --write-kubeconfig` issues it.
-    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The provider workspace, by path; without it the kubeconfig's server says which.
-    #[arg(long, value_name = "PATH")]
-    pub workspace: Option<String>,
+    /// The provider workspace, and the manager's identity as `kcm init --write-kubeconfig` issues it.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
     /// The name of the export that tenants bind.
     #[arg(long, default_value = GROUP, value_name = "NAME")]
     pub export: String,
@@ -66,7 +62,7 @@ impl RunArgs {
     /// Runs until SIGTERM or SIGINT.
     pub async fn run(self) -> anyhow::Result<()> {
         self.own_exports().await;
-        let runtime = self.runtime();
+        let runtime = self.runtime()?;
         stop_on_signals(runtime.handle())?;
         runtime.run().await.context("the manager stopped")
     }
@@ -85,8 +81,7 @@ impl RunArgs {
     }
 
     async fn upsert_exports(&self) -> anyhow::Result<Option<usize>> {
-        let connect = ConnectArgs { kubeconfig: self.kubeconfig.clone(), workspace: self.workspace.clone() };
-        let client = connect.client().await?;
+        let client = self.connect.client().await?;
         let config = match client.find(&CONFIGS, "", &self.provider_config).await {
             Ok(Some(config)) => config,
             Ok(None) => return Ok(None),
@@ -100,18 +95,18 @@ impl RunArgs {
     }
 
     /// The runtime with KCM's two reconcilers.
-    pub fn runtime(self) -> Runtime {
+    pub fn runtime(self) -> anyhow::Result<Runtime> {
+        let credentials = self.connect.credentials()?;
         let requeue = self.unschedulable_requeue.as_ref().map(Span::get);
-        let credentials = self.kubeconfig.map_or(Credentials::Inferred, Credentials::File);
         let options = Options {
-            workspace: self.workspace,
+            workspace: self.connect.workspace,
             config_name: self.provider_config,
             workers: self.workers,
             endpoint_overrides: self.endpoint_override,
             admin: self.admin_address,
             ..Options::new(credentials, self.export)
         };
-        Runtime::new(options).serve(move |inputs| Scheduler::new(inputs).with_requeue(requeue)).serve(Readiness::new)
+        Ok(Runtime::new(options).serve(move |inputs| Scheduler::new(inputs).with_requeue(requeue)).serve(Readiness::new))
     }
 }
 

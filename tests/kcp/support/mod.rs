@@ -86,6 +86,12 @@ fn start() -> Result<Kcp, String> {
                     let _ = sender.send(Ok(kcp));
                     let status = server.ended().await;
                     eprintln!("the shared kcp ended by itself: {status:?}");
+                    if let Some(file) = std::env::var_os(ENDED) {
+                        let log = std::fs::read_to_string(server.log()).unwrap_or_default();
+                        let last: Vec<&str> = log.lines().filter(|line| line.contains("fatal error") || line.contains("panic")).collect();
+                        // Whoever set the variable decides what a kcp that ended means.
+                        drop(std::fs::write(file, format!("{status:?} {}", last.join("; "))));
+                    }
                 }
                 Err(problem) => drop(sender.send(Err(format!("{problem:#}")))),
             }
@@ -93,6 +99,9 @@ fn start() -> Result<Kcp, String> {
     });
     receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
 }
+
+/// Where it is noted that kcp ended by itself, so that a failure of kcp can be told from one of ours.
+const ENDED: &str = "KCP_ENDED_FILE";
 
 /// For quick turns while writing tests: the admin kubeconfig of a kcp that runs already, in place of one that is started.
 const REUSED: &str = "KCP_TEST_KUBECONFIG";

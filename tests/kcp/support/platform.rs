@@ -104,7 +104,9 @@ impl Platform {
     /// What the manager runs with.
     pub(crate) async fn options(&self) -> runtime::Options {
         let credentials = Credentials::File(self.identity().await);
-        runtime::Options::new(credentials, export::EXPORT).with_workspace(self.connection.path.clone())
+        // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855): few at once make it rare.
+        let options = runtime::Options::new(credentials, export::EXPORT).with_workspace(self.connection.path.clone());
+        runtime::Options { workers: 2, ..options }
     }
 
     /// What a provider's controller runs with: its own identity at its own door, which is set up here.
