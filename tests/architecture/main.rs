@@ -117,6 +117,27 @@ fn pure_files_name_no_client_no_clock_and_no_chance() {
 }
 
 #[test]
+fn a_file_says_that_it_is_pure_in_the_one_form_that_is_read() {
+    let near = all().into_iter().filter(File::is_nearly_pure);
+    none(&near.map(|file| format!("{} seems to be pure: write \"Pure:\" and what it is made of", file.path.display())).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_near_miss_of_the_mark_is_found() {
+    for (text, found) in [
+        ("//! A file.\n//!\n//! Pure.\n", true),
+        ("//! Pure. Verbs are written out.\n", true),
+        ("//! pure: constants\n", true),
+        ("//! Pure - constants\n", true),
+        ("//! Pure: constants\n", false),
+        ("//! Purely a list.\n", false),
+        ("//! A file.\n\n/// Pure.\nfn a() {}\n", false),
+    ] {
+        assert_eq!(File::new("src/x.rs", text).is_nearly_pure(), found, "{text}");
+    }
+}
+
+#[test]
 fn an_impurity_is_found() {
     for (text, found) in [
         ("async fn a() {}", 1),

@@ -56,8 +56,18 @@ impl File {
 
     /// Whether its first doc block says that it is pure.
     pub(crate) fn is_pure(&self) -> bool {
-        let block = self.text.lines().take_while(|line| line.starts_with("//!"));
-        block.into_iter().any(|line| line.trim_start_matches("//!").trim_start().starts_with("Pure:"))
+        self.marks().any(|line| line.starts_with("Pure:"))
+    }
+
+    /// Whether its first doc block seems to say so, in a form that is not read: `Pure.`, `pure:`, `Pure -`.
+    pub(crate) fn is_nearly_pure(&self) -> bool {
+        let near = |line: &str| line.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("pure")) && !line.starts_with("Pure:");
+        self.marks().any(|line| near(line) && !line[4..].starts_with(is_word))
+    }
+
+    /// The lines of the first doc block, without their marks.
+    fn marks(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().take_while(|line| line.starts_with("//!")).map(|line| line.trim_start_matches("//!").trim_start())
     }
 }
 

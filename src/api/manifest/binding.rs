@@ -1,6 +1,6 @@
 //! How a tenant comes to the kinds: a binding of its own, or a workspace type that binds by default.
 //!
-//! Pure.
+//! Pure: from a path and the names and claims of exports to JSON.
 
 use serde_json::{Value, json};
 

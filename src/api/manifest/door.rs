@@ -1,6 +1,7 @@
 //! A provider's door: an export of claims only, through which one provider's controller sees the projections.
 //!
-//! Pure. On kcp v0.28 a claim matches every object: each provider sees every accepting tenant's projections and may read its Secrets.
+//! Pure: from a provider's name to JSON. On kcp v0.28 a claim matches every object: each provider sees every accepting tenant's
+//! projections, may report on them and change them, and may read the tenant's Secrets.
 
 use serde_json::{Value, json};
 

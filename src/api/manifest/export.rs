@@ -1,6 +1,6 @@
 //! The export that tenants bind, and its permission claims.
 //!
-//! Pure. Verbs are written out: kcp v0.28 compares them as words, and an export's `*` meets nothing in a binding that lists verbs.
+//! Pure: verbs are written out: kcp v0.28 compares them as words, and an export's `*` meets nothing in a binding that lists verbs.
 
 use serde_json::{Value, json};
 

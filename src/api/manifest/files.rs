@@ -1,6 +1,6 @@
 //! The manifests as files: their paths and their YAML.
 //!
-//! Pure. The same texts are in the repository under `apiexports/` and `config/`; a test compares them.
+//! Pure: the same texts are in the repository under `apiexports/` and `config/`; a test compares them.
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! Who may do what in the provider workspace: tenants, and the manager's own identity.
 //!
-//! Pure.
+//! Pure: constants as JSON; the door and `kcm init` add names of their own.
 
 use serde_json::{Value, json};
 

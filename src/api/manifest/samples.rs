@@ -1,6 +1,6 @@
 //! Examples that work together: a catalog, a tenant's provider and cluster, and KCM's configuration.
 //!
-//! Pure.
+//! Pure: constants as JSON.
 
 use serde_json::{Value, json};
 

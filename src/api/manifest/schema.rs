@@ -1,6 +1,6 @@
 //! Structural schemas from Rust types, as API servers admit them.
 //!
-//! Pure. Descriptions are the doc comments; what a server refuses or would act upon unasked (titles, defaults, foreign formats,
+//! Pure: descriptions are the doc comments; what a server refuses or would act upon unasked (titles, defaults, foreign formats,
 //! nullability of optional fields) is taken out.
 
 use schemars::JsonSchema;
