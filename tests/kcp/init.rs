@@ -3,79 +3,50 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 use std::path::Path;
-use std::time::Duration;
 
 use kcp_provider_runtime::api::manifest::{binding, export, rbac, samples};
-use kcp_provider_runtime::cli::connect::{ConnectArgs, Connection};
+use kcp_provider_runtime::cli::connect::ConnectArgs;
 use kcp_provider_runtime::cli::init::{self, InitArgs, Options, Report, identity};
 use kcp_provider_runtime::cli::kcp_admin::{AdminClient, AdminError, Resource};
 use serde_json::{Value, json};
 
+use crate::support::platform::{
+    BINDINGS, CLUSTERS, CONFIGS, EXPORTS, MACHINE_TYPES, OFFERINGS, PROJECTIONS, PROVIDERS, Platform, SOON, eventually,
+};
 use crate::support::{self, Workspace};
 
-const CLUSTERS: Resource = Resource::new("kubernetes.edge-connect.eu", "v1alpha1", "kubernetesclusters");
-const PROJECTIONS: Resource = Resource::new("provider.kubernetes.edge-connect.eu", "v1alpha1", "kubernetesclusters");
-const PROVIDERS: Resource = Resource::new("provider.edge-connect.eu", "v1alpha1", "providers");
-const CONFIGS: Resource = Resource::new("config.edge-connect.eu", "v1alpha1", "providerconfigs");
-const OFFERINGS: Resource = Resource::new("provider.kubernetes.edge-connect.eu", "v1alpha1", "kubernetesclusterofferings");
-const MACHINE_TYPES: Resource = Resource::new("provider.edge-connect.eu", "v1alpha1", "virtualmachinetypes");
-const BINDINGS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apibindings");
-const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
 const SLICES: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiexportendpointslices");
 const SECRETS: Resource = Resource::new("", "v1", "secrets");
 
-/// Bindings and RBAC take seconds on a busy machine.
-const SOON: Duration = Duration::from_mins(1);
-
 struct Setup {
-    provider: Workspace,
-    connection: Connection,
-    folder: tempfile::TempDir,
+    platform: Platform,
 }
 
 impl Setup {
     /// A provider workspace after its first `init`.
     async fn new() -> Self {
-        let provider = support::kcp().await.workspace("provider").await;
-        let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("admin.kubeconfig");
-        provider.client().write_kubeconfig(&kubeconfig).unwrap();
-        let connection = ConnectArgs { kubeconfig: Some(kubeconfig), workspace: None }.connect().await.unwrap();
-        let setup = Self { provider, connection, folder };
-        assert!(setup.init(None, false).await.changes() > 0);
+        let setup = Self { platform: Platform::new().await };
+        assert!(setup.platform.report.changes() > 0);
         setup
     }
 
     async fn init(&self, provider: Option<&str>, dry_run: bool) -> Report {
-        let options = Options { connection: self.connection.clone(), provider: provider.map(Into::into), manage_exports: false, dry_run };
+        let options =
+            Options { connection: self.platform.connection.clone(), provider: provider.map(Into::into), manage_exports: false, dry_run };
         init::init(&options).await.unwrap()
     }
 
     /// The user of the kubeconfig that `init --write-kubeconfig` writes for the report's identity.
     async fn identity(&self, report: &Report) -> AdminClient {
-        let file = self.folder.path().join("identity.kubeconfig");
-        identity::write_kubeconfig(&self.connection, &report.identity, &file).await.unwrap();
+        let file = self.platform.folder().join("identity.kubeconfig");
+        identity::write_kubeconfig(&self.platform.connection, &report.identity, &file).await.unwrap();
         assert_eq!(mode(&file), 0o600);
         AdminClient::from_kubeconfig(&file).await.unwrap()
     }
 
     /// A workspace that has bound the export, its kinds served.
     async fn tenant(&self) -> Workspace {
-        let tenant = support::kcp().await.workspace("tenant").await;
-        self.bind(&tenant, export::EXPORT).await;
-        let is_bound = |binding: &Value| binding["status"]["phase"] == "Bound";
-        tenant.client().wait_for(&BINDINGS, "", export::EXPORT, "to be Bound", SOON, is_bound).await.unwrap();
-        for kind in [&CLUSTERS, &PROJECTIONS] {
-            eventually("the kind is served", async || tenant.client().list(kind, "").await).await;
-        }
-        tenant
-    }
-
-    async fn bind(&self, tenant: &Workspace, export: &str) {
-        let live = self.connection.client.get(&EXPORTS, "", export).await.unwrap();
-        let claims = live["spec"]["permissionClaims"].as_array().cloned().unwrap();
-        let binding = binding::binding(&self.connection.path, export, &claims);
-        tenant.client().create(&BINDINGS, "", &binding).await.unwrap();
+        self.platform.tenant().await.workspace
     }
 
     /// `user` in the virtual workspace of `export`, in one tenant's workspace.
@@ -91,18 +62,15 @@ fn mode(file: &Path) -> u32 {
     std::fs::metadata(file).unwrap().permissions().mode() & 0o777
 }
 
-/// Repeats a request five times a second while the server sets itself up (403, 404, 429, 500), at most for a minute.
-async fn eventually<T>(what: &str, attempt: impl AsyncFn() -> Result<T, AdminError>) -> T {
-    let deadline = tokio::time::Instant::now() + SOON;
-    let mut look = tokio::time::interval(Duration::from_millis(200));
-    loop {
-        look.tick().await;
-        match attempt().await {
-            Ok(value) => return value,
-            Err(error) if tokio::time::Instant::now() > deadline => panic!("{what}: {error}"),
-            Err(_) => {}
-        }
-    }
+/// Repeats a request while the server sets itself up (403, 404, 429, 500), and returns its answer.
+async fn answered<T>(what: &str, attempt: impl AsyncFn() -> Result<T, AdminError>) -> T {
+    let mut answer = None;
+    eventually(what, async || {
+        answer = attempt().await.ok();
+        answer.is_some()
+    })
+    .await;
+    answer.expect("it was there when the wait ended")
 }
 
 fn cluster(name: &str) -> Value {
@@ -141,7 +109,7 @@ async fn the_second_init_changes_nothing_and_a_dry_run_shows_what_would_change()
     assert!(setup.init(Some("otc"), false).await.changes() > 0);
     assert_eq!(setup.init(Some("otc"), false).await.changes(), 0);
     assert_eq!(setup.init(None, false).await.changes(), 0, "a door's default binding stays");
-    let client = setup.provider.client();
+    let client = setup.platform.workspace.client();
 
     // The claims of an opt-in set are somebody's; a claim of ours that lost a verb is put right.
     let claims = json!([
@@ -166,12 +134,12 @@ async fn the_second_init_changes_nothing_and_a_dry_run_shows_what_would_change()
 #[tokio::test]
 async fn a_provider_workspace_is_named_by_its_path_or_by_the_kubeconfig() {
     let setup = Setup::new().await;
-    let kubeconfig = setup.folder.path().join("root.kubeconfig");
+    let kubeconfig = setup.platform.folder().join("root.kubeconfig");
     support::kcp().await.admin.write_kubeconfig(&kubeconfig).unwrap();
-    let connect = ConnectArgs { kubeconfig: Some(kubeconfig.clone()), workspace: Some(setup.connection.path.clone()) };
+    let connect = ConnectArgs { kubeconfig: Some(kubeconfig.clone()), workspace: Some(setup.platform.connection.path.clone()) };
     let connection = connect.connect().await.unwrap();
     assert!(connection.path.starts_with("root:provider-"), "{}", connection.path);
-    assert_eq!(connection.path, setup.connection.path);
+    assert_eq!(connection.path, setup.platform.connection.path);
     let unknown = ConnectArgs { kubeconfig: Some(kubeconfig), workspace: Some("root:no-such".into()) };
     let problem = format!("{:#}", unknown.connect().await.unwrap_err());
     assert!(problem.contains("/clusters/root:no-such is no kcp workspace that this user may read"), "{problem}");
@@ -184,7 +152,7 @@ async fn the_server_refuses_what_breaks_a_rule_of_a_clusters_spec() {
     let setup = Setup::new().await;
     let tenant = setup.tenant().await;
     let client = tenant.client();
-    eventually("a cluster", async || client.create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    answered("a cluster", async || client.create(&CLUSTERS, "default", &cluster("demo")).await).await;
     let free = client.patch(&CLUSTERS, "default", "demo", &json!({ "spec": { "region": "eu-nl" } })).await;
     free.expect("the region is free until a provider is set");
     let spec = json!({ "spec": { "providerRef": { "name": "otc" }, "region": "eu-de" } });
@@ -225,12 +193,12 @@ async fn the_server_refuses_a_configuration_that_cannot_work() {
         ("no duration", json!({ "pollInterval": "soon" }), "should match"),
     ];
     for (why, spec, message) in cases {
-        let refused = setup.provider.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &json!({ "spec": spec })).await;
+        let refused = setup.platform.workspace.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &json!({ "spec": spec })).await;
         let refused = refused.expect_err(why);
         assert!(refused.code() == Some(422) && refused.to_string().contains(message), "{why}: {refused}");
     }
     let off = json!({ "spec": { "pollInterval": "Off", "scheduling": { "unschedulableRequeue": "1h30m" } } });
-    setup.provider.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &off).await.expect("these work");
+    setup.platform.workspace.client().patch(&CONFIGS, "", samples::PROVIDER_CONFIG, &off).await.expect("these work");
 }
 
 #[tokio::test]
@@ -240,9 +208,9 @@ async fn a_tenant_writes_its_own_kinds_and_only_reads_the_projection_and_every_s
     let own = tenant.client();
     let manager = setup.identity(&setup.init(None, false).await).await;
     let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
-    let demo = eventually("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    let demo = answered("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
     own.create(&PROVIDERS, "", &samples::tenant()[0]).await.expect("a Provider is the tenant's");
-    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
+    answered("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
     let ready = json!({ "status": { "ready": true } });
     for kind in [&CLUSTERS, &PROJECTIONS] {
         let status = kind.subresource("status");
@@ -267,7 +235,7 @@ async fn the_manager_may_do_what_it_needs_and_no_more() {
     let setup = Setup::new().await;
     let manager = setup.identity(&setup.init(None, false).await).await;
     let status = json!({ "status": { "observedGeneration": 1 } });
-    eventually("reading the configuration", async || manager.get(&CONFIGS, "", samples::PROVIDER_CONFIG).await).await;
+    answered("reading the configuration", async || manager.get(&CONFIGS, "", samples::PROVIDER_CONFIG).await).await;
     manager.patch(&CONFIGS.subresource("status"), "", samples::PROVIDER_CONFIG, &status).await.expect("it reports on its configuration");
     for kind in [OFFERINGS, MACHINE_TYPES] {
         manager.list(&kind, "").await.expect("it reads the catalog");
@@ -287,12 +255,12 @@ async fn a_workspace_of_the_type_has_the_kinds_and_each_door_from_the_start() {
     setup.init(Some("otc"), false).await;
     let kcp = support::kcp().await;
     let workspaces = Resource::new("tenancy.kcp.io", "v1alpha1", "workspaces");
-    let name = format!("typed-{}", setup.provider.logical_cluster);
+    let name = format!("typed-{}", setup.platform.workspace.logical_cluster);
     let workspace = json!({
         "apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": { "name": name },
-        "spec": { "type": { "name": binding::WORKSPACE_TYPE, "path": setup.connection.path } },
+        "spec": { "type": { "name": binding::WORKSPACE_TYPE, "path": setup.platform.connection.path } },
     });
-    eventually("a workspace of the type", async || kcp.admin.create(&workspaces, "", &workspace).await).await;
+    answered("a workspace of the type", async || kcp.admin.create(&workspaces, "", &workspace).await).await;
     let is_ready = |workspace: &Value| workspace["status"]["phase"] == "Ready";
     let ready = kcp.admin.wait_for(&workspaces, "", &name, "to be Ready", 2 * SOON, is_ready).await.unwrap();
     let inside = kcp.admin.in_workspace(ready["spec"]["cluster"].as_str().unwrap()).unwrap();
@@ -315,26 +283,26 @@ async fn a_providers_door_lets_its_controller_report_and_nothing_else() {
     let tenant = setup.tenant().await;
     let report = setup.init(Some("otc"), false).await;
     let door = report.identity.export.clone();
-    setup.bind(&tenant, &door).await;
+    setup.platform.bind_door(&tenant, "otc").await;
     let manager = setup.identity(&setup.init(None, false).await).await;
     let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
     let controller = setup.identity(&report).await;
     let provider = setup.through(&controller, &door, &tenant).await;
     let own = tenant.client();
-    let demo = eventually("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
-    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
+    let demo = answered("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    answered("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
     own.create(&PROVIDERS, "", &samples::tenant()[0]).await.unwrap();
     own.create(&SECRETS, "default", &json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "otc-account" } })).await.unwrap();
 
     let status = PROJECTIONS.subresource("status");
     let ready = json!({ "status": { "ready": true, "observedGeneration": 1 } });
-    eventually("the provider's status", async || provider.patch(&status, "default", "demo", &ready).await).await;
+    answered("the provider's status", async || provider.patch(&status, "default", "demo", &ready).await).await;
     assert_eq!(own.get(&PROJECTIONS, "default", "demo").await.unwrap()["status"]["ready"], true);
     let finalizer = json!({ "metadata": { "finalizers": ["otc.example.org/machines"] } });
     provider.patch(&PROJECTIONS, "default", "demo", &finalizer).await.expect("a provider keeps what it has to clean up");
     provider.patch(&PROJECTIONS, "default", "demo", &json!({ "metadata": { "finalizers": null } })).await.unwrap();
-    eventually("the Provider", async || provider.get(&PROVIDERS, "", "otc").await).await;
-    eventually("the account", async || provider.get(&SECRETS, "default", "otc-account").await).await;
+    answered("the Provider", async || provider.get(&PROVIDERS, "", "otc").await).await;
+    answered("the account", async || provider.get(&SECRETS, "default", "otc-account").await).await;
 
     let mut another = projection(&demo);
     another["metadata"]["name"] = "another".into();
@@ -352,8 +320,8 @@ async fn an_account_of_a_providers_name_in_a_tenants_workspace_gains_nothing() {
     let manager = setup.identity(&setup.init(None, false).await).await;
     let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
     let own = tenant.client();
-    let demo = eventually("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
-    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
+    let demo = answered("a cluster", async || own.create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    answered("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
 
     // The policy's grant names a user by namespace and name, and a tenant can make an account of that name.
     let identity = &report.identity;
@@ -373,7 +341,7 @@ async fn an_account_of_a_providers_name_in_a_tenants_workspace_gains_nothing() {
     let request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {} });
     let token = own.create_in(&tokens, &identity.namespace, &identity.account, &request).await.unwrap();
     let impostor = own.as_bearer(token["status"]["token"].as_str().unwrap().to_owned().into()).unwrap();
-    eventually("its own workspace is open to it", async || impostor.list(&CLUSTERS, "default").await).await;
+    answered("its own workspace is open to it", async || impostor.list(&CLUSTERS, "default").await).await;
     let ready = json!({ "status": { "ready": true } });
     assert_eq!(code(impostor.patch(&PROJECTIONS.subresource("status"), "default", "demo", &ready).await), Some(403));
 }

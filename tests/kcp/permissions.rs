@@ -80,12 +80,12 @@ impl Bench {
     }
 
     fn review(&self, rule: &Value, verb: &str) -> Value {
-        let cluster = self.platform.workspace.logical_cluster.as_str();
+        let workspace = self.platform.workspace.logical_cluster.as_str();
         let namespace = rbac::MANAGER_NAMESPACE;
         let mut spec = json!({
             "user": format!("system:serviceaccount:{namespace}:{}", rbac::MANAGER),
             "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"],
-            "extra": {"authentication.kcp.io/cluster-name": [cluster]},
+            "extra": {"authentication.kcp.io/cluster-name": [workspace]},
         });
         let (resource, subresource) = texts(&rule["resources"]).next().map_or(("", ""), |text| text.split_once('/').unwrap_or((text, "")));
         spec["resourceAttributes"] = json!({"verb": verb, "group": rule["apiGroups"][0], "version": "*", "resource": resource,

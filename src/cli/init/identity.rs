@@ -1,7 +1,5 @@
 //! A kubeconfig for an identity of its own in the provider workspace: a `ServiceAccount`'s token, never an administrator's credentials.
 
-use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 use super::plan::{Desired, Ownership};
 use super::upsert::upsert;
 use crate::cli::connect::Connection;
-use crate::cli::kcp_admin::Resource;
+use crate::cli::kcp_admin::{Resource, write_private};
 
 /// kcp fills a token in less than a second; a busy machine gets longer.
 const TOKEN_WITHIN: Duration = Duration::from_mins(1);
@@ -88,11 +86,4 @@ fn kubeconfig(name: &str, cluster: Cluster, token: SecretString) -> Kubeconfig {
         current_context: Some(name.into()),
         ..Kubeconfig::default()
     }
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::options().create(true).write(true).truncate(true).mode(0o600).open(path)?;
-    // The mode above holds for a new file only.
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
 }

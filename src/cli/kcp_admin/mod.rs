@@ -253,7 +253,8 @@ impl AdminError {
     }
 }
 
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
+/// Replaces a file by one that its owner alone may read: mode 0600, also where it was there before.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     let mut file = std::fs::File::options().create(true).write(true).truncate(true).mode(0o600).open(path)?;

@@ -5,6 +5,7 @@ pub(crate) mod platform;
 pub(crate) mod provider;
 pub(crate) mod proxy;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,7 +86,7 @@ fn start() -> Result<Kcp, String> {
                     // The receiver waits for exactly this.
                     let _ = sender.send(Ok(kcp));
                     let status = server.ended().await;
-                    eprintln!("the shared kcp ended by itself: {status:?}");
+                    say(&format!("the shared kcp ended by itself: {status:?}"));
                     if let Some(file) = std::env::var_os(ENDED) {
                         let log = std::fs::read_to_string(server.log()).unwrap_or_default();
                         let last: Vec<&str> = log.lines().filter(|line| line.contains("fatal error") || line.contains("panic")).collect();
@@ -100,6 +101,12 @@ fn start() -> Result<Kcp, String> {
     receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
 }
 
+/// Writes one line to standard error. Not `eprintln!`, which the test harness swallows just where somebody waits for minutes.
+fn say(line: &str) {
+    // A closed standard error fails no test.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// Where it is noted that kcp ended by itself, so that a failure of kcp can be told from one of ours.
 const ENDED: &str = "KCP_ENDED_FILE";
 
@@ -108,14 +115,16 @@ const REUSED: &str = "KCP_TEST_KUBECONFIG";
 
 async fn serve() -> anyhow::Result<(KcpServer, Kcp)> {
     let binary = servers::KCP.binary().await?;
+    say("starting kcp for the tests of this process: known to take 20 to 60 s");
     let mut said = Instant::now();
     let progress = |waited: Duration| {
         if said.elapsed() >= Duration::from_secs(15) {
             said = Instant::now();
-            eprintln!("waiting for kcp to be ready: {} s", waited.as_secs());
+            say(&format!("waiting for kcp to be ready: {} s", waited.as_secs()));
         }
     };
     let server = KcpServer::start(&KcpOptions::new(binary), progress).await?;
+    say("kcp is ready; the tests wait for it most of the time");
     let admin = server.admin("root").await?;
     Ok((server, Kcp { admin }))
 }
