@@ -28,6 +28,7 @@ use crate::reconciler::{Inputs, Reconciler};
 
 pub use telemetry::Metrics;
 pub use transport::Credentials;
+pub(crate) use transport::without_proxy;
 
 use clock::Clock;
 use core::{Overview, Setup};

@@ -45,12 +45,27 @@ impl Credentials {
             Self::File(path) => {
                 let unreadable = |error: &dyn std::fmt::Display| format!("cannot read the kubeconfig {}: {error}", path.display());
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&error))?;
+                without_proxy(&kubeconfig).map_err(|problem| unreadable(&problem))?;
                 let options = KubeConfigOptions::default();
                 Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| unreadable(&error))
             }
-            Self::Inferred => Config::infer().await.map_err(|error| format!("cannot find a kubeconfig: {error}")),
+            Self::Inferred => {
+                // Reads the same files in the same order; where there are none, a pod's service account has no proxy.
+                Kubeconfig::read().map_or(Ok(()), |kubeconfig| without_proxy(&kubeconfig))?;
+                Config::infer().await.map_err(|error| format!("cannot find a kubeconfig: {error}"))
+            }
         }
     }
+}
+
+/// Refuses a kubeconfig whose current cluster is behind a proxy: no client here speaks to one, and a connection that goes around it is not
+/// what the file asks for. A proxy in the environment is for other programs.
+pub(crate) fn without_proxy(kubeconfig: &Kubeconfig) -> Result<(), String> {
+    let current = kubeconfig.contexts.iter().find(|context| Some(&context.name) == kubeconfig.current_context.as_ref());
+    let name = current.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+    let cluster = kubeconfig.clusters.iter().find(|cluster| Some(&cluster.name) == name).and_then(|named| named.cluster.as_ref());
+    let proxy = cluster.and_then(|cluster| cluster.proxy_url.as_deref()).filter(|proxy| !proxy.is_empty());
+    proxy.map_or(Ok(()), |_| Err("it has a proxy-url, which is not supported: use an address that is reached directly".into()))
 }
 
 /// An answer read to its end.
@@ -174,7 +189,9 @@ fn service(config: &Config) -> Result<Service, String> {
     // Go servers close idle connections after 90 s; giving them up earlier avoids the race.
     let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_mins(1)).build(https);
     let auth = config.auth_layer().map_err(unusable)?;
-    Ok(BoxCloneSyncService::new(ServiceBuilder::new().option_layer(auth).map_err(BoxError::from).service(client)))
+    // Whom a kubeconfig's `as:` impersonates.
+    let extra_headers = config.extra_headers_layer().map_err(unusable)?;
+    Ok(BoxCloneSyncService::new(ServiceBuilder::new().option_layer(auth).layer(extra_headers).map_err(BoxError::from).service(client)))
 }
 
 /// An error with its causes, which say more than it does: `client error (Connect): tcp connect error: Connection refused`.
@@ -187,4 +204,51 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::http::HeaderMap;
+    use axum::routing::get;
+
+    use super::*;
+
+    fn kubeconfig(server: &str, of_cluster: &str, of_user: &str) -> tempfile::NamedTempFile {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{{name: here, context: {{cluster: kcp, user: me}}}}]\n\
+             clusters: [{{name: other, cluster: {{server: 'http://other', proxy-url: 'http://proxy'}}}}, \
+             {{name: kcp, cluster: {{server: '{server}'{of_cluster}}}}}]\nusers: [{{name: me, user: {{token: secret{of_user}}}}}]\n"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[tokio::test]
+    async fn whom_a_kubeconfig_impersonates_the_server_hears() {
+        let said = |headers: HeaderMap| async move {
+            let all = |name| headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join("+");
+            format!("{} as {} in {}", all("authorization"), all("impersonate-user"), all("impersonate-group"))
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(said))).await });
+        for (user, heard) in [(", as: alice, as-groups: [a, b]", "Bearer secret as alice in a+b"), ("", "Bearer secret as  in ")] {
+            let file = kubeconfig(&server, "", user);
+            let transport = Transport::new(Credentials::File(file.path().to_owned())).await.unwrap();
+            let reply = transport.send(&Ask::get(format!("{server}/"), "*/*"), Duration::from_secs(10)).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&reply.body), heard);
+        }
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_with_a_proxy_is_refused_and_one_whose_other_cluster_has_one_is_not() {
+        let file = kubeconfig("http://kcp", ", proxy-url: 'http://user:password@proxy'", "");
+        let refused = Credentials::File(file.path().to_owned()).load().await.unwrap_err();
+        assert!(refused.contains("proxy-url") && !refused.contains("password"), "{refused}");
+        let file = kubeconfig("http://kcp", "", "");
+        assert!(Credentials::File(file.path().to_owned()).load().await.is_ok());
+    }
 }

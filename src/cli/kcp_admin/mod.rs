@@ -16,6 +16,8 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::SecretString;
 
+use crate::runtime::without_proxy;
+
 /// Workspaces, as their parent workspace serves them.
 pub const WORKSPACES: Resource = Resource::new("tenancy.kcp.io", "v1alpha1", "workspaces");
 
@@ -80,11 +82,13 @@ impl AdminClient {
     pub async fn from_kubeconfig(path: &Path) -> Result<Self, AdminError> {
         let error = |source: Box<KubeconfigError>| AdminError::Kubeconfig { path: path.to_owned(), source };
         let kubeconfig = Kubeconfig::read_from(path).map_err(|source| error(source.into()))?;
+        without_proxy(&kubeconfig).map_err(|problem| AdminError::Proxy { path: path.to_owned(), problem })?;
         let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &KubeConfigOptions::default()).await;
         let mut config = config.map_err(|source| error(source.into()))?;
         // The default policy sends a POST again that a proxy gave up on, which can make two objects of one.
         config.default_retry = false;
         config.read_timeout = Some(REQUEST_DEADLINE);
+        // The environment's, which is for other programs: a file with a proxy of its own was refused.
         config.proxy_url = None;
         Self::connect(config, kubeconfig)
     }
@@ -170,6 +174,14 @@ pub enum AdminError {
         path: PathBuf,
         /// What is wrong with it.
         source: Box<KubeconfigError>,
+    },
+    /// A kubeconfig's cluster is behind a proxy.
+    #[error("cannot use kubeconfig {}: {problem}", path.display())]
+    Proxy {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
     /// A URL cannot be parsed.
     #[error("{url:?} is not a URL")]
