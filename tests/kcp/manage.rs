@@ -3,13 +3,18 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use kcp_provider_runtime::api::manifest::export;
+use kcp_provider_runtime::api::manifest::{self, export, rbac};
 use kcp_provider_runtime::cli::init::{self, Options};
+use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::support::platform::{CONFIGS, EXPORTS, Platform, SOON, eventually};
+
+const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
+const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
+const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresourceschemas");
 
 async fn start(platform: &Platform) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kcm"));
@@ -38,6 +43,47 @@ async fn a_manager_that_owns_the_exports_repairs_them_at_start_and_ends_clean() 
     let repaired = |live: &Value| live["spec"]["permissionClaims"].as_array().is_some_and(|claims| claims.len() == export::claims().len());
     platform.client().wait_for(&EXPORTS, "", export::EXPORT, "to have its claims back", SOON, repaired).await.unwrap();
     assert_eq!(terminate(manager).await, Some(0));
+}
+
+/// The role without one verb of one rule.
+fn lacking(role: &Value, rule: usize, verb: &str) -> Value {
+    let mut rules = role["rules"].clone();
+    rules[rule]["verbs"].as_array_mut().unwrap().retain(|kept| kept != verb);
+    rules.as_array_mut().unwrap().retain(|rule| rule["verbs"] != json!([]));
+    assert_ne!(rules, role["rules"], "rule {rule} has no {verb}");
+    json!({"rules": rules})
+}
+
+#[tokio::test]
+async fn each_verb_of_the_role_that_owns_the_exports_is_needed() {
+    let platform = Platform::new().await;
+    let admin = platform.client();
+    let identity = AdminClient::from_kubeconfig(&platform.identity().await).await.unwrap();
+    let [role, binding] = rbac::manager_exports();
+    admin.create(&ROLES, "", &role).await.unwrap();
+    admin.create(&ROLE_BINDINGS, "", &binding).await.unwrap();
+    eventually("the whole role is enough", async || init::upsert_exports(&identity).await.is_ok()).await;
+
+    let schema = manifest::schema_name(&manifest::exported()[0]);
+    for (rule, verb, refused) in
+        [(0, "get", "get"), (0, "create", "create"), (1, "create", "create"), (2, "get", "get"), (2, "update", "replace")]
+    {
+        admin.patch(&ROLES, "", rbac::EXPORTS_ROLE, &lacking(&role, rule, verb)).await.unwrap();
+        eventually(&format!("without {verb} in rule {rule} the manager is refused to {refused}"), async || {
+            // Provoked each time, since a change of a role is in force a moment later.
+            match (rule, verb) {
+                (0, "create") => admin.delete(&SCHEMAS, "", &schema).await.unwrap(),
+                (1, "create") => admin.delete(&EXPORTS, "", export::EXPORT).await.unwrap(),
+                (2, "update") => drop(admin.patch(&EXPORTS, "", export::EXPORT, &json!({"spec": {"permissionClaims": []}})).await.unwrap()),
+                _ => {}
+            }
+            let problem = init::upsert_exports(&identity).await.err().map(|error| format!("{error:#}")).unwrap_or_default();
+            problem.contains(&format!(": {refused} https://")) && problem.contains(": 403 ")
+        })
+        .await;
+        admin.patch(&ROLES, "", rbac::EXPORTS_ROLE, &json!({"rules": role["rules"]})).await.unwrap();
+        eventually("the whole role is enough again", async || init::upsert_exports(&identity).await.is_ok()).await;
+    }
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ impl Door {
     }
 
     /// Roles: the controller's own, the tenants' right to bind, and the grant under the main export's maximal permission policy, which
-    /// binds claimants too.
+    /// binds claimants too. They are made for any library: some write a status by PUT after a GET, some set a finalizer by PATCH.
     pub fn roles(&self) -> Vec<Value> {
         let Self { provider, .. } = self;
         let account = self.namespace();

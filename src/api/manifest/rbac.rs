@@ -69,7 +69,7 @@ pub fn manager() -> [Value; 2] {
     let mut rules = export_user_rules(EXPORT, &["get", "list", "watch", "create", "update", "patch", "delete"]);
     rules.extend([
         json!({ "apiGroups": [config::GROUP], "resources": ["providerconfigs"], "verbs": ["get", "list", "watch"] }),
-        json!({ "apiGroups": [config::GROUP], "resources": ["providerconfigs/status"], "verbs": ["get", "patch", "update"] }),
+        json!({ "apiGroups": [config::GROUP], "resources": ["providerconfigs/status"], "verbs": ["patch"] }),
     ]);
     granted(MANAGER_ROLE, &rules.into(), &service_account_subject(MANAGER_NAMESPACE, MANAGER))
 }
@@ -77,9 +77,9 @@ pub fn manager() -> [Value; 2] {
 /// The opt-in role for `exports: Manage`. Creation cannot be restricted by name.
 pub fn manager_exports() -> [Value; 2] {
     let rules = json!([
-        { "apiGroups": ["apis.kcp.io"], "resources": ["apiresourceschemas"], "verbs": ["get", "list", "create"] },
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiresourceschemas"], "verbs": ["get", "create"] },
         { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "verbs": ["create"] },
-        { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [EXPORT], "verbs": ["get", "update", "patch"] },
+        { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [EXPORT], "verbs": ["get", "update"] },
     ]);
     granted(EXPORTS_ROLE, &rules, &service_account_subject(MANAGER_NAMESPACE, MANAGER))
 }
