@@ -43,7 +43,7 @@ pub struct InitArgs {
     /// Set up this provider's door instead: an export of claims, an identity, and its grants
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// Also let the manager's identity write the exports, for a configuration with `exports: Manage`
+    /// Also let the manager's identity write the exports, for a configuration with `exports: Manage`, which upserts them at its start
     #[arg(long, conflicts_with = "provider")]
     pub manage_exports: bool,
     /// Write nothing; say what would be created and show what would change

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::api::config::{self, Span};
-use crate::api::tenant::GROUP;
+use crate::api::manifest::export::EXPORT;
 use crate::cli::connect::ConnectArgs;
 use crate::cli::init::{self, Outcome};
 use crate::cli::kcp_admin::Resource;
@@ -28,7 +28,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub connect: ConnectArgs,
     /// The name of the export that tenants bind.
-    #[arg(long, default_value = GROUP, value_name = "NAME")]
+    #[arg(long, default_value = EXPORT, value_name = "NAME")]
     pub export: String,
     /// The name of KCM's `ProviderConfig`.
     #[arg(long, default_value = "kcm", value_name = "NAME")]
@@ -67,8 +67,8 @@ impl RunArgs {
         runtime.run().await.context("the manager stopped")
     }
 
-    /// With `exports: Manage` in the configuration, upserts schemas and export as `init` does. What goes wrong here is logged and stops
-    /// nobody: the tenants are served with the export as it is.
+    /// With `exports: Manage` in the configuration, upserts schemas and export as `init` does: once, at the start. What goes wrong here is
+    /// logged and stops nobody: the tenants are served with the export as it is, and the next start tries again.
     async fn own_exports(&self) {
         match self.upsert_exports().await {
             Ok(None) => {}
@@ -88,6 +88,10 @@ impl RunArgs {
             Err(error) => return Err(error).context("cannot see whether the exports are to be managed"),
         };
         if config["spec"]["kcp"]["exports"] != "Manage" {
+            return Ok(None);
+        }
+        if self.export != EXPORT {
+            warn!(export = self.export, "exports: Manage makes the export {EXPORT} only; the one of another name stays as it is");
             return Ok(None);
         }
         let (steps, _) = init::upsert_exports(&client).await?;

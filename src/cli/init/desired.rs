@@ -8,7 +8,7 @@ use super::plan::{Desired, Ownership};
 use crate::api::manifest::door::Door;
 use crate::api::manifest::{api_resource_schema, binding, catalog, crd, export, exported, rbac, samples};
 
-/// The schemas, then the export that names them: what `exports: Manage` upserts.
+/// The schemas, then the export that names them: what a manager upserts at its start with `exports: Manage`.
 pub fn exports() -> Vec<Desired> {
     let schemas = exported().iter().map(|definition| immutable(api_resource_schema(definition))).collect();
     [schemas, vec![kept(export::export())]].concat()
