@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use kcp_provider_runtime::api::config::Span;
-use kcp_provider_runtime::runtime::{Credentials, Options, RunError, Runtime};
+use kcp_provider_runtime::runtime::{Credentials, Handle, Options, RunError, Runtime};
 use provider::Provider;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Builds the clusters that tenants ordered from otc.
 #[derive(Parser)]
@@ -34,12 +35,19 @@ async fn main() -> Result<(), RunError> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let options = Options::new(Credentials::File(kubeconfig), "otc.provider.kubernetes.edge-connect.eu").with_workspace(workspace);
     let runtime = Runtime::new(options).serve(|inputs| Provider::new(inputs, "otc", after.get()));
-    let handle = runtime.handle();
-    tokio::spawn(async move {
-        // Without a handler for Ctrl-C the signal itself ends the process.
-        if tokio::signal::ctrl_c().await.is_ok() {
-            handle.stop();
-        }
-    });
+    stop_on_signals(runtime.handle());
     runtime.run().await
+}
+
+/// Ctrl-C, or what a supervisor sends, ends the controller in order.
+fn stop_on_signals(handle: Handle) {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        // Where no handler can be had, the signal itself ends the process.
+        let Ok(mut signals) = signal(kind) else { continue };
+        let handle = handle.clone();
+        tokio::spawn(async move {
+            signals.recv().await;
+            handle.stop();
+        });
+    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use kube::config::{Cluster, Kubeconfig};
 
 use super::kcp_admin::{AdminClient, Resource};
@@ -15,7 +16,7 @@ const LOGICAL_CLUSTERS: Resource = Resource::new("core.kcp.io", "v1alpha1", "log
 #[derive(Args, Clone, Debug, Default)]
 pub struct ConnectArgs {
     /// Kubeconfig whose current context is used; of a list, the first file that exists. Default: ~/.kube/config
-    #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE", value_parser = file_name())]
     pub kubeconfig: Option<PathBuf>,
     /// Workspace, such as root:provider, in place of the one in the kubeconfig's server URL
     #[arg(long, value_name = "PATH")]
@@ -78,10 +79,35 @@ impl ConnectArgs {
     }
 }
 
+/// Takes an empty name too: an exported, empty `KUBECONFIG` counts as none, as it does for `kubectl`.
+pub(super) fn file_name() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
 fn current_cluster(kubeconfig: &Kubeconfig) -> anyhow::Result<Cluster> {
     let current = kubeconfig.current_context.as_deref().context("has no current context")?;
     let context = kubeconfig.contexts.iter().find(|named| named.name == current).and_then(|named| named.context.as_ref());
     let context = context.with_context(|| format!("has no context {current:?}"))?;
     let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster).and_then(|named| named.cluster.clone());
     cluster.with_context(|| format!("has no cluster {:?}", context.cluster))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        connect: ConnectArgs,
+    }
+
+    #[test]
+    fn an_empty_kubeconfig_counts_as_none() {
+        // The same parser reads the environment.
+        let line = Line::try_parse_from(["kcm", "--kubeconfig", ""]).unwrap();
+        assert!(line.connect.file().unwrap().ends_with(".kube/config"));
+    }
 }

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use self::world::World;
-use super::connect::ConnectArgs;
+use super::connect::{ConnectArgs, file_name};
 use crate::api::projection::Projection;
 use crate::api::tenant::KubernetesCluster;
 use crate::kcm::explain::{Explanation, render};
@@ -40,6 +40,9 @@ const PRINTED: usize = 50;
 Files hold any mix of KubernetesCluster (both kinds), Provider, KubernetesClusterOffering, VirtualMachineType and ProviderConfig, as YAML
 with several documents, JSON, or lists of them. All clusters in them share their Providers. Objects without a namespace are in default.
 
+Not looked at: allowedWorkspaces of a ProviderConfig, whose paths only the manager resolves. A cluster that is schedulable here can still be
+NotEntitled; on a server, a condition that says so is shown as a warning.
+
 Exit code: 0 all clusters are schedulable, 1 some are not, 2 there is no decision: bad input (file, document and field are named),
 or a server that does not answer as it should.")]
 pub struct ExplainArgs {
@@ -56,7 +59,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "WORKSPACE", conflicts_with = "files")]
     pub provider_workspace: Option<String>,
     /// Kubeconfig whose current context is used; of a list, the first file that exists. Default: ~/.kube/config
-    #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE")]
+    #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE", value_parser = file_name())]
     pub kubeconfig: Option<PathBuf>,
     /// Files to read in place of a server; - is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", num_args = 1..)]

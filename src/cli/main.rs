@@ -15,7 +15,7 @@ use super::{bind, dev, explain, init, manifests, manuals, run, servers};
   kcm init --workspace root:provider          set up a provider workspace
   kcm run --workspace root:provider           run the manager")]
 pub struct Cli {
-    /// Log lines as JSON.
+    /// Log lines as JSON
     #[arg(long, global = true)]
     pub log_json: bool,
     /// The verb.
@@ -56,7 +56,7 @@ impl Cli {
             log_to_stderr(self.log_json);
         }
         match self.verb {
-            Verb::Dev(verb) => verb.run().await?,
+            Verb::Dev(verb) => verb.run(self.log_json).await?,
             Verb::Init(verb) => verb.run().await?,
             Verb::Run(verb) => verb.run().await?,
             Verb::Bind(verb) => verb.run().await?,

@@ -50,10 +50,12 @@ pub enum Output {
 impl DevArgs {
     /// Runs until Ctrl-C, SIGTERM or SIGHUP, or with `--once` until the scenario is through; then ends and removes everything.
     ///
+    /// Logs go to a file in its folder, so that the table stays readable; with `log_json` one object a line.
+    ///
     /// # Errors
     /// With `--once` when an expectation did not hold; always when kcp cannot be built or started or a part ends by itself.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub async fn run(self, log_json: bool) -> anyhow::Result<()> {
         // What runs for long is large, and does not belong on the stack of every verb.
-        Box::pin(run::run(self)).await
+        Box::pin(run::run(self, log_json)).await
     }
 }

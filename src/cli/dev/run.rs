@@ -33,7 +33,7 @@ const ONE_REQUEST: Duration = Duration::from_secs(1);
 /// Lines of the log that an error shows, since the log goes with the folder.
 const LOG_TAIL: usize = 15;
 
-pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
+pub(super) async fn run(args: DevArgs, log_json: bool) -> anyhow::Result<()> {
     let stop = stop_on_signals()?;
     let screen = Screen::new(!args.once);
     let Some(server) = stop.run_until_cancelled(Box::pin(start(&screen))).await else {
@@ -42,6 +42,7 @@ pub(super) async fn run(args: DevArgs) -> anyhow::Result<()> {
     };
     let mut server = server?;
     let folder = server.root_directory().to_owned();
+    log_to(&folder.join("kcm.log"), log_json)?;
     let played = Box::pin(with_server(&args, &screen, &mut server, &stop)).await;
     if played.is_err() {
         say_log_tail(&screen, &folder.join("kcm.log"));
@@ -65,7 +66,6 @@ async fn start(screen: &Screen) -> anyhow::Result<KcpServer> {
 /// Plays until it is through, told to stop, or something ends that must not; then no controller runs any more.
 async fn with_server(args: &DevArgs, screen: &Screen, server: &mut KcpServer, stop: &CancellationToken) -> anyhow::Result<Option<Verdict>> {
     let site = Site::of(server).await?;
-    log_to(&site)?;
     screen.say(&format!("logs: {} and {}", site.file("kcm.log").display(), server.log().display()));
     let quit = CancellationToken::new();
     // There are three controllers; the set-up never waits for this.
@@ -234,11 +234,12 @@ fn stop_on_signals() -> anyhow::Result<CancellationToken> {
 }
 
 /// Everything that is logged from now on goes to `kcm.log`, so that the table stays readable.
-fn log_to(site: &Site) -> anyhow::Result<()> {
-    let file = Arc::new(std::fs::File::create(site.file("kcm.log"))?);
+fn log_to(file: &std::path::Path, json: bool) -> anyhow::Result<()> {
+    let file = Arc::new(std::fs::File::create(file)?);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kcp_provider_runtime=info"));
     // A subscriber that is there already stays.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(file).try_init();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(file);
+    let _ = if json { lines.json().try_init() } else { lines.try_init() };
     Ok(())
 }
 
