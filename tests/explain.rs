@@ -133,6 +133,21 @@ fn a_schedulable_cluster_exits_0_with_the_documented_json() {
 }
 
 #[test]
+fn rules_of_who_is_served_are_not_looked_at_and_a_warning_says_so() {
+    let config = |kcp: &str| {
+        format!(
+            "---\n{{apiVersion: config.edge-connect.eu/v1alpha1, kind: ProviderConfig, metadata: {{name: kcm}}, spec: {{kcp: {kcp}}}}}\n"
+        )
+    };
+    let text = |kcp: &str| [CATALOG, "---\n", PROVIDER, &cluster("demo", "eu-de", "4"), &config(kcp)].concat();
+    let outcome = of_file("all.yaml", &text("{allowedWorkspaces: ['root:orgs:*']}"), &[]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("spec.kcp.allowedWorkspaces: not looked at"), "{}", outcome.stderr);
+    let outcome = of_file("all.yaml", &text("{}"), &[]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "without rules everybody is served");
+}
+
+#[test]
 fn one_unschedulable_cluster_of_two_exits_1_and_each_has_its_entry_in_order() {
     let text = [CATALOG, "---\n", PROVIDER, &cluster("huge", "eu-de", "64"), &cluster("demo", "eu-de", "4")].concat();
     let outcome = of_file("all.yaml", &text, &["-o", "json"]);

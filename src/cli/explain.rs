@@ -41,7 +41,7 @@ Files hold any mix of KubernetesCluster (both kinds), Provider, KubernetesCluste
 with several documents, JSON, or lists of them. All clusters in them share their Providers. Objects without a namespace are in default.
 
 Not looked at: allowedWorkspaces of a ProviderConfig, whose paths only the manager resolves. A cluster that is schedulable here can still be
-NotEntitled; on a server, a condition that says so is shown as a warning.
+NotEntitled: in files a warning says so, on a server the cluster's own condition, which is shown as a warning.
 
 Exit code: 0 all clusters are schedulable, 1 some are not, 2 there is no decision: bad input (file, document and field are named),
 or a server that does not answer as it should.")]

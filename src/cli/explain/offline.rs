@@ -123,6 +123,10 @@ impl Gathering {
             if !problems.is_empty() {
                 return Err(problems.into_iter().map(|problem| place.bad(&problem.field, problem.problem)).collect());
             }
+            if !config.spec.runtime.allowed_workspaces().is_empty() {
+                let field = place.field("spec.kcp.allowedWorkspaces");
+                self.gathered.warnings.push(format!("{place}: {field}: not looked at, since files do not say whose workspace it is"));
+            }
             Some(config.object_name())
         };
         name.map_or(Ok(()), |name| self.first(kind, name, place))
