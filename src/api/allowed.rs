@@ -1,6 +1,11 @@
 //! Which workspaces a provider serves: the rules of `allowedWorkspaces`.
 //!
-//! Pure: a rule is a logical cluster's name, or a path whose last segments may be `*`.
+//! Pure: a rule is a logical cluster's name, or a path of which segments may be `*`.
+//!
+//! A name needs no rights. A path is resolved with the manager's identity, which needs `list` and `watch` on `workspaces.tenancy.kcp.io` in
+//! every parent that the rule leads through. A `ServiceAccount` of the provider workspace can have that from kcp v0.31 on, as the user
+//! `system:kcp:serviceaccount:<logical cluster>:<namespace>:<name>` of a `ClusterRoleBinding` in the parent; on earlier versions it cannot: use
+//! names, or run the manager as another user.
 
 /// One rule of `allowedWorkspaces`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `ProviderConfig`: what a platform operator sets for a provider; KCM's own type, and the settings every provider's type carries.
 //!
-//! Pure: the wire form and its validation.
+//! Pure: the wire form and its validation. [`super::allowed`] says what the rules of `allowedWorkspaces` take; `exports: Manage` is acted upon
+//! once, when `kcm run` starts.
 
 use std::time::Duration;
 

@@ -34,8 +34,10 @@ impl Claim {
     }
 }
 
-/// What the runtime asks of a tenant's workspace beyond its own kinds: to write events, and to read the workspace's path. A tenant may
-/// reject the second; then only logical cluster names are shown.
+/// What the export asks of a tenant's workspace beyond its own kinds: to write events, and to read its `LogicalCluster`.
+///
+/// Both are reserved: nothing uses them yet. They are asked for from the start, since a claim that is added later enters no workspace by itself:
+/// each tenant would have to accept it. A tenant may reject either and loses nothing; paths are not read there, since a tenant could forge them.
 pub fn claims() -> Vec<Claim> {
     vec![
         Claim { group: "", resource: "events", verbs: &["create", "patch"], identity_hash: None },
