@@ -35,12 +35,12 @@ async fn main() -> Result<(), RunError> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let options = Options::new(Credentials::File(kubeconfig), "otc.provider.kubernetes.edge-connect.eu").with_workspace(workspace);
     let runtime = Runtime::new(options).serve(|inputs| Provider::new(inputs, "otc", after.get()));
-    stop_on_signals(runtime.handle());
+    stop_on_signals(&runtime.handle());
     runtime.run().await
 }
 
 /// Ctrl-C, or what a supervisor sends, ends the controller in order.
-fn stop_on_signals(handle: Handle) {
+fn stop_on_signals(handle: &Handle) {
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         // Where no handler can be had, the signal itself ends the process.
         let Ok(mut signals) = signal(kind) else { continue };

@@ -46,11 +46,11 @@ async fn a_manager_that_owns_the_exports_repairs_them_at_start_and_ends_clean() 
 }
 
 /// The role without one verb of one rule.
-fn lacking(role: &Value, rule: usize, verb: &str) -> Value {
+fn lacking(role: &Value, at: usize, verb: &str) -> Value {
     let mut rules = role["rules"].clone();
-    rules[rule]["verbs"].as_array_mut().unwrap().retain(|kept| kept != verb);
+    rules[at]["verbs"].as_array_mut().unwrap().retain(|kept| kept != verb);
     rules.as_array_mut().unwrap().retain(|rule| rule["verbs"] != json!([]));
-    assert_ne!(rules, role["rules"], "rule {rule} has no {verb}");
+    assert_ne!(rules, role["rules"], "rule {at} has no {verb}");
     json!({"rules": rules})
 }
 
