@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use kcp_provider_runtime::api::manifest::{Definition, catalog, exported, files};
 use serde_json::Value;
@@ -166,5 +167,16 @@ fn the_fault_finder_finds_faults() {
     ];
     for (fault, schema) in bad {
         assert!(faults(&schema).contains(&fault), "{fault}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    for verb in [&["manifests"][..], &["completions", "bash"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kcm")).args(verb).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{verb:?}: {:?} {said}", output.status);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::connect::ConnectArgs;
 use super::kcp_admin::{AdminError, Resource};
+use super::print_out;
 use crate::api::manifest::door::Door;
 use crate::api::manifest::export::{self, Claim};
 use crate::api::manifest::{binding, files};
@@ -37,8 +38,7 @@ impl BindArgs {
         if let Some(warning) = warning {
             eprintln!("Warning: {warning}");
         }
-        print!("{}", files::yaml(&binding));
-        Ok(())
+        print_out(&files::yaml(&binding)).context("cannot print the binding")
     }
 
     /// The binding that accepts what the export claims.

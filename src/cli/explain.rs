@@ -6,7 +6,7 @@ mod offline;
 mod online;
 mod world;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 
 use self::world::World;
 use super::connect::{ConnectArgs, file_name};
+use super::print_out;
 use crate::api::projection::Projection;
 use crate::api::tenant::KubernetesCluster;
 use crate::kcm::explain::{Explanation, render};
@@ -145,9 +146,5 @@ fn print(explanations: &[Explanation], output: Output) -> io::Result<()> {
         Output::Json => format!("{}\n", serde_json::to_string_pretty(explanations)?),
         Output::Text => explanations.iter().map(render).collect::<Vec<_>>().join("\n"),
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough; the exit code still says how it came out.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
+    print_out(&text)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
+use super::print_out;
 use crate::api::manifest::files;
 
 /// Print the manifests of this version, or write them to a folder; asks no server
@@ -23,10 +24,8 @@ impl ManifestsArgs {
     #[allow(clippy::unused_async, reason = "every verb of the command line runs the same way")]
     pub async fn run(self) -> anyhow::Result<()> {
         let Some(out) = self.out else {
-            for (path, text) in files::all() {
-                print!("---\n# {path}\n{text}");
-            }
-            return Ok(());
+            let texts: Vec<String> = files::all().iter().map(|(path, text)| format!("---\n# {path}\n{text}")).collect();
+            return print_out(&texts.concat()).context("cannot print the manifests");
         };
         for (path, text) in files::all() {
             let path = out.join(path);

@@ -1,6 +1,5 @@
 //! `kcm completions` and `kcm man`: what shells and `man` know of the command line, made from the command line itself.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -8,6 +7,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::main::Cli;
+use super::print_out;
 
 /// Print the completions of a shell
 #[derive(Args, Clone, Debug)]
@@ -35,7 +35,7 @@ impl CompletionsArgs {
     /// Prints the script.
     #[allow(clippy::unused_async, reason = "every verb of the command line runs the same way")]
     pub async fn run(self) -> anyhow::Result<()> {
-        std::io::stdout().write_all(&script(self.shell)).context("cannot print the completions")
+        print_out(&String::from_utf8_lossy(&script(self.shell))).context("cannot print the completions")
     }
 }
 

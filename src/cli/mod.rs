@@ -13,3 +13,13 @@ pub mod manifests;
 pub mod manuals;
 pub mod run;
 pub mod servers;
+
+use std::io::{self, Write as _};
+
+/// Prints to standard output what was asked for. A reader that has seen enough and left, such as `less` or `head`, is no error.
+fn print_out(text: &str) -> io::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
