@@ -146,7 +146,7 @@ impl PlatformClient {
     }
 }
 
-/// `projections 2hx7/default/demo`: how errors and logs name an object.
+/// `kubernetesclusters.kubernetes.edge-connect.eu default/demo in 2hx7`: how errors and logs name an object.
 pub(crate) fn describe(kind: KindRef, place: &str, name: &ObjectName) -> String {
     format!("{kind} {name} in {place}")
 }

@@ -1,6 +1,6 @@
 //! The runtime: it knows workspaces, streams, queues and writes, and no provider.
 //!
-//! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` (one call), `port` (the one
+//! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` and `seat` (one call), `port` (the one
 //! writer), `shell` (the I/O around them). [`Runtime`] puts them together.
 
 mod admin;
@@ -11,6 +11,7 @@ mod port;
 pub mod queue;
 mod raw;
 mod rest;
+mod seat;
 mod served;
 mod shell;
 mod status;
@@ -31,7 +32,8 @@ pub use transport::Credentials;
 
 use clock::Clock;
 use core::{Overview, Setup};
-use served::{Seat, Served};
+use seat::Seat;
+use served::Served;
 use shell::Outside;
 use transport::Transport;
 
