@@ -135,6 +135,8 @@ pub(crate) struct Core {
     unseen: BTreeMap<Work, u64>,
     /// Whether an input became readable since the last settlement.
     recovered: bool,
+    /// In how many settlements one had.
+    recoveries: u64,
     effects: Vec<Effect>,
     /// What streams are to be told, each thing once however often it was wanted since the last settlement.
     orders: BTreeSet<(StreamId, Order)>,
@@ -161,6 +163,7 @@ impl Core {
             running: BTreeMap::new(),
             unseen: BTreeMap::new(),
             recovered: false,
+            recoveries: 0,
             effects: Vec::new(),
             orders: BTreeSet::new(),
         };
@@ -244,6 +247,7 @@ impl Core {
         self.fold_views(now);
         self.release_parked(now);
         if std::mem::take(&mut self.recovered) {
+            self.recoveries += 1;
             for work in std::mem::take(&mut self.starved) {
                 self.enqueue(now, work.actor, &work.key, Class::Fresh);
             }
