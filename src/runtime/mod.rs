@@ -130,7 +130,7 @@ impl Handle {
         overview.looked.then(|| overview.missing.clone())
     }
 
-    /// Waits until every stream has synced once. Never returns for a runtime that cannot be ready.
+    /// Waits until every stream has synced once and the export's endpoint slice was seen. Never returns for a runtime that cannot be ready.
     pub async fn ready(&mut self) {
         // The sender lives as long as the runtime; after its end nothing becomes ready any more.
         if self.overview.wait_for(|overview| overview.looked && overview.missing.is_empty()).await.is_err() {

@@ -306,12 +306,19 @@ impl Core {
         let kinds: BTreeSet<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
         Overview {
             looked: true,
-            missing: self.streams.open.values().filter_map(streams::Stream::missing).collect(),
+            missing: self.streams.open.values().filter_map(streams::Stream::missing).chain(self.missing_slice()).collect(),
             queued: stats.fresh + stats.resync,
             in_flight: stats.in_flight,
             objects: kinds.iter().map(|kind| self.objects.len(*kind)).sum(),
             workspaces: self.shards.workspaces(),
         }
+    }
+
+    /// A line for readiness while the slice's stream works and has never shown the slice. One that is deleted later leaves its endpoints.
+    fn missing_slice(&self) -> Option<String> {
+        let listed = self.streams.find(Role::Slice).is_some_and(|(_, stream)| stream.synced);
+        (listed && !self.shards.has_slice())
+            .then(|| format!("{} {}: there is none; is the export set up?", crate::api::kcp::ENDPOINT_SLICE, self.setup.export))
     }
 
     /// Drops everything of a workspace behind a shard, or of all of them: its binding is gone. Nothing is deleted anywhere, and nothing is called
