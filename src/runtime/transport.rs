@@ -31,6 +31,9 @@ const RELOAD_PAUSE: Duration = Duration::from_secs(2);
 type Service = BoxCloneSyncService<Request<Full<Bytes>>, Response<Incoming>, BoxError>;
 
 /// Where the credentials come from.
+///
+/// What a kubeconfig says of impersonation (`as`, `as-groups`, `as-uid`) is done. One whose cluster has a `proxy-url` is refused, for the
+/// runtime speaks to kcp directly; proxies of the environment are not used either.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// A kubeconfig file and its current context; read again after a 401.
@@ -45,11 +48,29 @@ impl Credentials {
             Self::File(path) => {
                 let unreadable = |error: &dyn std::fmt::Display| format!("cannot read the kubeconfig {}: {error}", path.display());
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&error))?;
+                direct(&kubeconfig)?;
                 let options = KubeConfigOptions::default();
                 Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| unreadable(&error))
             }
-            Self::Inferred => Config::infer().await.map_err(|error| format!("cannot find a kubeconfig: {error}")),
+            Self::Inferred => {
+                // In a pod there is none; whatever else is wrong with it is told by what follows.
+                if let Ok(kubeconfig) = Kubeconfig::read() {
+                    direct(&kubeconfig)?;
+                }
+                Config::infer().await.map_err(|error| format!("cannot find a kubeconfig: {error}"))
+            }
         }
+    }
+}
+
+/// Refuses a kubeconfig whose current context wants a proxy: to go past it in silence could be worse than not to go.
+fn direct(kubeconfig: &Kubeconfig) -> Result<(), String> {
+    let current = kubeconfig.contexts.iter().find(|context| Some(&context.name) == kubeconfig.current_context.as_ref());
+    let name = current.and_then(|current| current.context.as_ref()).map(|context| &context.cluster);
+    let cluster = kubeconfig.clusters.iter().find(|cluster| Some(&cluster.name) == name).and_then(|cluster| cluster.cluster.as_ref());
+    match cluster.and_then(|cluster| cluster.proxy_url.as_deref()) {
+        None | Some("") => Ok(()),
+        Some(_) => Err("the kubeconfig asks for a proxy (proxy-url), which is not supported".into()),
     }
 }
 
@@ -174,7 +195,9 @@ fn service(config: &Config) -> Result<Service, String> {
     // Go servers close idle connections after 90 s; giving them up earlier avoids the race.
     let client = Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_mins(1)).build(https);
     let auth = config.auth_layer().map_err(unusable)?;
-    Ok(BoxCloneSyncService::new(ServiceBuilder::new().option_layer(auth).map_err(BoxError::from).service(client)))
+    // Whom the kubeconfig impersonates.
+    let headers = config.extra_headers_layer().map_err(unusable)?;
+    Ok(BoxCloneSyncService::new(ServiceBuilder::new().option_layer(auth).layer(headers).map_err(BoxError::from).service(client)))
 }
 
 /// An error with its causes, which say more than it does: `client error (Connect): tcp connect error: Connection refused`.
@@ -187,4 +210,54 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A kubeconfig with these fields in its cluster and its user.
+    fn kubeconfig(server: &str, cluster: &str, user: &str) -> (tempfile::TempDir, Credentials) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kubeconfig");
+        let text = format!(
+            r#"{{"apiVersion":"v1","kind":"Config","current-context":"it","contexts":[{{"name":"it","context":{{"cluster":"c","user":"u"}}}}],
+            "clusters":[{{"name":"c","cluster":{{"server":"{server}"{cluster}}}}}],"users":[{{"name":"u","user":{{{user}}}}}]}}"#
+        );
+        std::fs::write(&path, text).unwrap();
+        (dir, Credentials::File(path))
+    }
+
+    #[tokio::test]
+    async fn whom_the_kubeconfig_impersonates_is_told_to_the_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let heard = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(socket.read_u8().await.unwrap());
+            }
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            String::from_utf8(request).unwrap().to_lowercase()
+        });
+        let (_dir, credentials) = kubeconfig(&server, "", r#""as":"alice","as-groups":["painters"]"#);
+        let transport = Transport::new(credentials).await.unwrap();
+        let reply = transport.send(&Ask::get(format!("{server}/"), "application/json"), Duration::from_secs(30)).await.unwrap();
+        assert_eq!(reply.status, StatusCode::OK);
+        let heard = heard.await.unwrap();
+        assert!(heard.contains("impersonate-user: alice\r\n") && heard.contains("impersonate-group: painters\r\n"), "{heard}");
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_asks_for_a_proxy_is_refused() {
+        let (_dir, credentials) = kubeconfig("https://kcp.test", r#","proxy-url":"http://user:secret@proxy.test""#, "");
+        let problem = Transport::new(credentials).await.err().unwrap();
+        assert!(problem.contains("proxy-url") && !problem.contains("secret"), "{problem}");
+        let (_dir, credentials) = kubeconfig("https://kcp.test", r#","proxy-url":"""#, "");
+        assert!(Transport::new(credentials).await.is_ok());
+    }
 }
