@@ -7,6 +7,7 @@ mod admin;
 mod clock;
 mod core;
 mod finalizer;
+mod judgement;
 mod port;
 pub mod queue;
 mod raw;

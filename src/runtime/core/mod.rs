@@ -36,7 +36,8 @@ use super::queue::{Class, Queue, Settings, Work};
 use super::raw::{Keep, Raw};
 use super::rest::Source;
 use super::served::{AnyConfig, Ended, Served};
-use super::watch::shell::{News, Order};
+use super::watch::orders::Order;
+use super::watch::shell::News;
 
 use actors::ActorState;
 use calls::Begun;

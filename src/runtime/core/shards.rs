@@ -10,7 +10,7 @@ use crate::api::kcp::{Binding, EndpointSlice};
 use crate::api::names::LogicalCluster;
 use crate::runtime::clock::Moment;
 use crate::runtime::raw::Raw;
-use crate::runtime::watch::shell::Order;
+use crate::runtime::watch::orders::Order;
 
 use super::streams::{Role, ShardId};
 use super::{Core, Effect};
