@@ -59,8 +59,11 @@ impl Client {
     }
 
     pub(crate) async fn replace<K: Kind>(&self, object: &K) -> Result<K, CallError> {
-        let name = object.object_name();
-        match self.send::<K>(name.clone(), Verb::Replace(wire(object)?)).await? {
+        self.put(object.object_name(), wire(object)?).await
+    }
+
+    pub(crate) async fn put<K: Kind>(&self, name: ObjectName, whole: Value) -> Result<K, CallError> {
+        match self.send::<K>(name.clone(), Verb::Replace(whole)).await? {
             Answer::Object(raw) => self.read("update", &name, &raw),
             Answer::Gone => Err(self.unexpected::<K>("update", &name)),
         }

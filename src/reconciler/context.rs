@@ -13,6 +13,7 @@ use crate::api::meta::{KindRef, ServiceObject};
 use crate::api::names::LogicalCluster;
 
 use super::clients::{Held, PlatformClient, WorkloadClient, WorkspaceClient, decode, describe};
+use super::merge::merge;
 use super::port::{Answer, Call, CallError, Port, Target, Verb};
 use super::{Actor, Failure};
 
@@ -170,46 +171,11 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// JSON merge patch (RFC 7396).
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(fields) = target else { return };
-    for (key, change) in changes {
-        if change.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key.clone()).or_insert(Value::Null), change);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_merge_patch_follows_the_examples_of_rfc_7396() {
-        for (target, patch, wanted) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
-            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-        ] {
-            let mut got = target.clone();
-            merge(&mut got, &patch);
-            assert_eq!(got, wanted, "{target} with {patch}");
-        }
-    }
 
     #[test]
     fn a_finalizer_is_added_once() {

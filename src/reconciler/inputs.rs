@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tracing::warn;
+
 use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
@@ -17,6 +19,7 @@ use crate::api::reason::Reason;
 use super::clients::{Held, Removal, decode_text};
 use super::config::ProviderConfig;
 use super::context::{AnyView, Sight, Trouble};
+use super::merge::over;
 use super::{CallError, Context, ReconcileError};
 
 /// What a change can be about, in a provider's own words, for example `eu-de/1.34.2/otc`.
@@ -65,9 +68,15 @@ pub struct NameChange {
 pub struct Objects<'a>(pub(crate) &'a BTreeMap<KindRef, BTreeMap<ObjectName, Arc<str>>>);
 
 impl Objects<'_> {
-    /// The object of that name; `None` when there is none or it cannot be decoded (the runtime logs those).
+    /// The object of that name; `None` when there is none. One that cannot be decoded is `None` too, and each time a fold asks for it a line in
+    /// the log says so, with the field: for a fold that asks for what changed, that is once when it comes.
     pub fn get<K: Kind>(&self, name: &ObjectName) -> Option<K> {
-        self.0.get(&K::REF)?.get(name).and_then(|raw| decode_text(raw).ok())
+        let found = self.0.get(&K::REF)?.get(name).map(|raw| decode_text(raw))?;
+        found
+            .inspect_err(
+                |problem| warn!(kind = %K::REF, %name, %problem, "an object of the platform cannot be read; it counts for nothing"),
+            )
+            .ok()
     }
 
     /// All names of a kind, in order.
@@ -110,9 +119,11 @@ impl<K: Kind> Child<K> {
         ctx.clusters.control_plane.create(child).await
     }
 
-    /// Replaces the child under the uid and resourceVersion it carries. One request.
+    /// Replaces the child under the uid and resourceVersion it carries; fields that `K` does not hold stay as [`Self::get`] found them. Where
+    /// the child is from elsewhere, a [`Self::look`] for one, they are lost. One request.
     pub async fn update<C>(&self, ctx: &Context<C>, child: &K) -> Result<K, CallError> {
-        ctx.clusters.control_plane.replace(child).await
+        let shown = ctx.inside.seen.children.get(&K::REF).and_then(|sight| sight.value.as_deref());
+        ctx.clusters.control_plane.0.put(child.object_name(), over(shown, child)?).await
     }
 
     /// Deletes this very incarnation of the child. One request.

@@ -37,6 +37,7 @@ mod clients;
 mod config;
 mod context;
 mod inputs;
+mod merge;
 mod port;
 mod report;
 
