@@ -105,7 +105,8 @@ macro_rules! client {
                 self.0.create(object).await
             }
 
-            /// Replaces an object whole, under the uid and resourceVersion it carries; a conflict when it changed meanwhile.
+            /// Replaces an object whole, under the uid and resourceVersion it carries; a conflict when it changed meanwhile. Fields that
+            /// `K` does not hold are lost.
             pub async fn replace<K: Kind>(&self, object: &K) -> Result<K, CallError> {
                 self.0.replace(object).await
             }

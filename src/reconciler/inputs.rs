@@ -256,3 +256,40 @@ fn between<T: Send + Sync + 'static>(raised: fn(&T, &T) -> Vec<Topic>) -> Raised
         _ => Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Result, Write};
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::api::catalog::VirtualMachineType;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_platform_object_that_cannot_be_read_is_told_of_with_its_field() {
+        let name = ObjectName::cluster_scoped("large");
+        let text = Arc::from(r#"{"metadata": {"name": "large", "labels": 7}, "spec": {}}"#);
+        let all = BTreeMap::from([(VirtualMachineType::REF, BTreeMap::from([(name.clone(), text)]))]);
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let found = tracing::subscriber::with_default(subscriber, || Objects(&all).get::<VirtualMachineType>(&name));
+        assert!(found.is_none());
+        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let words = [VirtualMachineType::REF.to_string(), "large".to_owned(), "metadata.labels".to_owned()];
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    }
+}
