@@ -9,7 +9,7 @@ use crate::api::names::{LogicalCluster, ObjectName};
 
 use super::port::{Answer, Call, CallError, Failure, Port, Target, Verb};
 
-/// Proof that an object carries the actor's finalizer on the server.
+/// Proof that an object carries the actor's finalizer on the server, where the actor has one: without, it only says that the object is there.
 #[derive(Clone, Debug)]
 pub struct Held<O>(pub(crate) O);
 
