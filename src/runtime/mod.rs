@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tokio::sync::watch as state;
 use tokio_util::sync::CancellationToken;
 
-use crate::reconciler::{Inputs, Reconciler};
+use crate::reconciler::{Actor, Inputs, Reconciler};
 
 pub use telemetry::Metrics;
 pub use transport::Credentials;
@@ -154,11 +154,14 @@ impl Runtime {
     /// Adds a reconciler, built over the inputs it declares.
     ///
     /// # Panics
-    /// With more than 255 reconcilers.
+    /// With more than 255 reconcilers, or one whose actor owns no condition: the runtime would have no place for what it has to say.
     #[must_use]
     pub fn serve<R: Reconciler>(mut self, build: impl FnOnce(&mut Inputs<R::Object>) -> R) -> Self {
         assert!(self.actors.len() < usize::from(u8::MAX), "one runtime serves 255 reconcilers at most");
-        self.actors.push(Arc::new(Seat::new(build)));
+        let seat = Seat::new(build);
+        let Actor { name, conditions, .. } = seat.actor();
+        assert!(!conditions.is_empty(), "the actor {name} owns no condition");
+        self.actors.push(Arc::new(seat));
         self
     }
 

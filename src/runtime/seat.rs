@@ -19,8 +19,8 @@ use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::reconciler::{
     Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Mode, PlatformClient, PlatformInput, Port,
-    ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Says, Snapshot, Target, TenantIdentity, Topic, Verb,
-    Workspace, WorkspaceClient, decode_text,
+    ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target, TenantIdentity, Topic,
+    Verb, Workspace, WorkspaceClient, decode_text,
 };
 
 use super::clock::Moment;
@@ -87,9 +87,8 @@ impl<R: Reconciler> Seat<R> {
         };
         match verdict {
             Some(report) => self.publish(ctx, report, moment).await,
-            None => self.release(ctx).await.map(|()| Recheck::OnChange),
+            None => self.release(ctx).await.map(|()| Recheck::OnChange).map_err(Trouble::Call),
         }
-        .map_err(Trouble::Call)
     }
 
     async fn guarded<T>(&self, call: impl Future<Output = Result<T, R::Error>>) -> Result<T, Trouble> {
@@ -101,12 +100,11 @@ impl<R: Reconciler> Seat<R> {
         }
     }
 
-    async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Recheck, CallError> {
-        let Report { says, recheck } = report;
-        if let Some(Says { conditions, status }) = says {
-            let fields = serde_json::to_value(&status).unwrap_or_default();
-            self.write_status(&ctx.inside, &conditions, &fields, moment).await?;
-        }
+    async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Recheck, Trouble> {
+        let Report { conditions, status, recheck } = report;
+        status::check(&self.actor, &conditions).map_err(Trouble::Misspoken)?;
+        let fields = fields(status.as_ref())?;
+        self.write_status(&ctx.inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
         Ok(recheck)
     }
 
@@ -146,8 +144,9 @@ impl<R: Reconciler> Seat<R> {
         Ok(())
     }
 
-    /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown.
-    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<(), CallError> {
+    /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown, and the
+    /// status fields what the reconciler has for this case.
+    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<Recheck, Trouble> {
         let conditions: Vec<_> = self
             .actor
             .conditions
@@ -161,16 +160,38 @@ impl<R: Reconciler> Seat<R> {
                 ReportedCondition::new(type_, ConditionStatus::Unknown, Reason::NotEvaluated, because)
             })
             .collect();
-        self.write_status(inside, &conditions, &Value::Null, moment).await
+        let generation = inside.snapshot.lock().raw.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
+        let fields = fields(self.reconciler.unevaluated(generation).as_ref())?;
+        self.write_status(inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
+        Ok(Recheck::OnChange)
     }
 }
 
 /// Why a call did not end in a report.
 enum Trouble {
-    Error { reason: Reason, conflict: bool, text: String },
+    Error {
+        reason: Reason,
+        conflict: bool,
+        text: String,
+    },
     Call(CallError),
+    /// The reconciler said what cannot be written; what.
+    Misspoken(String),
     Panicked,
     TooSlow,
+}
+
+/// The status fields as they go over the wire; null where there are none.
+fn fields<S: StatusFields>(status: Option<&S>) -> Result<Value, Trouble> {
+    let misspoken = |problem: &str| Trouble::Misspoken(format!("the status {} {problem}", std::any::type_name::<S>()));
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) if fields.contains_key("conditions") => {
+            Err(misspoken("has a field `conditions`, which are reported apart"))
+        }
+        Ok(fields @ (Value::Object(_) | Value::Null)) => Ok(fields),
+        Ok(_) => Err(misspoken("is no JSON object")),
+        Err(error) => Err(misspoken(&format!("cannot be serialised: {error}"))),
+    }
 }
 
 fn is_conflict(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -248,8 +269,16 @@ impl<R: Reconciler> Served for Seat<R> {
 
     fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
         let mut topics = BTreeSet::new();
-        // An object that cannot be decoded is ours too: it gets a condition that says so.
-        let Ok(object) = decode_text::<R::Object>(&raw.body) else { return Some(topics) };
+        let object = match decode_text::<R::Object>(&raw.body) {
+            Ok(object) => object,
+            // It is ours too, and gets a condition that says so.
+            Err(_) if self.declared.only.is_none() => return Some(topics),
+            Err(problem) => {
+                let (controller, name) = (self.actor.name, &raw.name);
+                warn!(controller, %name, %problem, "an object cannot be read, so whose it is cannot be told; it is left alone");
+                return None;
+            }
+        };
         if self.declared.only.as_ref().is_some_and(|mine| !mine(&object)) {
             return None;
         }
@@ -282,13 +311,15 @@ impl<R: Reconciler> Served for Seat<R> {
                 let result = self.call(&ctx, &object, step, moment).await;
                 (result, ctx.inside.starved.load(Ordering::Relaxed))
             }
+            // What was decided stays; only where a decision is needed is its lack to be told.
+            (Ok(_), None) if step == Step::CreateOrUpdate && status::holds(&raw, self.actor.conditions[0]) => (Ok(Recheck::OnChange), true),
             (object, _) => {
                 let (reason, message) = match object {
                     Err(problem) => (Reason::InvalidObject, format!("the object cannot be read: {problem}")),
                     Ok(_) => (Reason::ConfigUnavailable, config.err().unwrap_or_default()),
                 };
                 let inside = self.inside(&mut job, port, raw);
-                let result = self.say(&inside, reason, &message, moment).await.map(|()| Recheck::OnChange).map_err(Trouble::Call);
+                let result = self.say(&inside, reason, &message, moment).await;
                 (result, reason == Reason::ConfigUnavailable)
             }
         };
@@ -324,6 +355,7 @@ impl<R: Reconciler> Seat<R> {
             }
             Err(Trouble::Error { reason, text, .. }) => (reason, Some(text)),
             Err(Trouble::Call(error)) => (error.reason(), Some(error.to_string())),
+            Err(Trouble::Misspoken(problem)) => (Reason::ReconcileFailed, Some(format!("nothing was written: {problem}"))),
             Err(Trouble::Panicked) => {
                 error!(controller, %key, "the reconciler panicked; only this object is affected");
                 (Reason::ReconcileFailed, None)
@@ -338,3 +370,6 @@ impl<R: Reconciler> Seat<R> {
         ended
     }
 }
+
+#[cfg(test)]
+mod tests;
