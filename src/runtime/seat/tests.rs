@@ -57,7 +57,9 @@ impl ProviderConfig for Paints {
 }
 
 /// Says what it was made with.
-struct Parrot(fn() -> Report<Value>);
+struct Parrot(Says);
+
+type Says = fn() -> Report<Value>;
 
 #[async_trait]
 impl Reconciler for Parrot {
@@ -91,7 +93,7 @@ fn toy(generation: i64) -> Value {
     json!({"metadata": metadata, "colour": "red", "status": {"conditions": [condition]}})
 }
 
-async fn call(says: fn() -> Report<Value>, object: &Value, configured: bool) -> Ended {
+async fn call(says: Says, object: &Value, configured: bool) -> Ended {
     let config = AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]) };
     let raw = Raw::read(&object.to_string(), Keep::Body).unwrap();
     let job = Job {
@@ -112,7 +114,7 @@ fn silent() -> Report<Value> {
 
 #[tokio::test]
 async fn what_a_provider_must_not_say_fails_its_call() {
-    let cases: [(fn() -> Report<Value>, Option<Reason>, &str); 9] = [
+    let cases: [(Says, Option<Reason>, &str); 9] = [
         (silent, None, "there is nothing to write"),
         (|| Report::unchanged().with(painted("Painted")), None, "it is so already"),
         (|| Report::new(Value::Null), None, "no fields"),
