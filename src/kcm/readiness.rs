@@ -58,4 +58,8 @@ impl Reconciler for Readiness {
         let verdict = judge_deletion(cluster, projection.as_ref());
         Ok(verdict.map_or(Deletion::Done, |verdict| Deletion::Pending(report(cluster, Some(verdict)))))
     }
+
+    fn unevaluated(&self, generation: i64) -> Option<RolledUp> {
+        Some(RolledUp { ready: false, observed_generation: generation })
+    }
 }

@@ -9,7 +9,7 @@ use crate::api::names::{LogicalCluster, ObjectName};
 
 use super::port::{Answer, Call, CallError, Failure, Port, Target, Verb};
 
-/// Proof that an object carries the actor's finalizer on the server.
+/// Proof that an object carries the actor's finalizer on the server, where the actor has one: without, it only says that the object is there.
 #[derive(Clone, Debug)]
 pub struct Held<O>(pub(crate) O);
 
@@ -59,8 +59,11 @@ impl Client {
     }
 
     pub(crate) async fn replace<K: Kind>(&self, object: &K) -> Result<K, CallError> {
-        let name = object.object_name();
-        match self.send::<K>(name.clone(), Verb::Replace(wire(object)?)).await? {
+        self.put(object.object_name(), wire(object)?).await
+    }
+
+    pub(crate) async fn put<K: Kind>(&self, name: ObjectName, whole: Value) -> Result<K, CallError> {
+        match self.send::<K>(name.clone(), Verb::Replace(whole)).await? {
             Answer::Object(raw) => self.read("update", &name, &raw),
             Answer::Gone => Err(self.unexpected::<K>("update", &name)),
         }
@@ -102,7 +105,8 @@ macro_rules! client {
                 self.0.create(object).await
             }
 
-            /// Replaces an object whole, under the uid and resourceVersion it carries; a conflict when it changed meanwhile.
+            /// Replaces an object whole, under the uid and resourceVersion it carries; a conflict when it changed meanwhile. Fields that
+            /// `K` does not hold are lost.
             pub async fn replace<K: Kind>(&self, object: &K) -> Result<K, CallError> {
                 self.0.replace(object).await
             }
@@ -146,7 +150,7 @@ impl PlatformClient {
     }
 }
 
-/// `projections 2hx7/default/demo`: how errors and logs name an object.
+/// `kubernetesclusters.kubernetes.edge-connect.eu default/demo in 2hx7`: how errors and logs name an object.
 pub(crate) fn describe(kind: KindRef, place: &str, name: &ObjectName) -> String {
     format!("{kind} {name} in {place}")
 }

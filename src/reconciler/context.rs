@@ -13,6 +13,7 @@ use crate::api::meta::{KindRef, ServiceObject};
 use crate::api::names::LogicalCluster;
 
 use super::clients::{Held, PlatformClient, WorkloadClient, WorkspaceClient, decode, describe};
+use super::merge::merge;
 use super::port::{Answer, Call, CallError, Port, Target, Verb};
 use super::{Actor, Failure};
 
@@ -134,12 +135,17 @@ impl<C> Context<C> {
     /// Creating a child takes what this returns, so that no child can exist whose owner does not wait for it.
     ///
     /// # Errors
-    /// A conflict when the object changed since it was read; the next look decides anew.
+    /// A conflict when the object changed since it was read; the next look decides anew. [`Failure::Invalid`], and nothing is sent, for
+    /// another object than the one the call is about.
     pub async fn hold<O: ServiceObject>(&self, object: &O, patch: Value) -> Result<Held<O>, CallError> {
         let name = object.object_name();
         let attempted = || format!("hold {}", describe(O::REF, &self.workspace.to_string(), &name));
         let wanted = {
             let snapshot = self.inside.snapshot.lock();
+            let uid = snapshot.raw.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+            if uid != object.meta().uid() {
+                return Err(CallError::new(attempted(), Failure::Invalid("the call is about another object".into())));
+            }
             let mut wanted = snapshot.raw.clone();
             merge(&mut wanted, &patch);
             if let Some(finalizer) = self.inside.actor.finalizer {
@@ -170,45 +176,51 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// JSON merge patch (RFC 7396).
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(fields) = target else { return };
-    for (key, change) in changes {
-        if change.is_null() {
-            fields.remove(key);
-        } else {
-            merge(fields.entry(key.clone()).or_insert(Value::Null), change);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::tenant::KubernetesCluster;
 
-    #[test]
-    fn a_merge_patch_follows_the_examples_of_rfc_7396() {
-        for (target, patch, wanted) in [
-            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
-            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
-            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
-            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
-            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
-        ] {
-            let mut got = target.clone();
-            merge(&mut got, &patch);
-            assert_eq!(got, wanted, "{target} with {patch}");
+    /// A server that takes what it is told.
+    struct Echo;
+
+    #[async_trait::async_trait]
+    impl Port for Echo {
+        async fn call(&self, call: Call) -> Result<Answer, CallError> {
+            match call.verb {
+                Verb::Replace(body) => Ok(Answer::Object(body)),
+                other => panic!("nobody asked for {other:?}"),
+            }
         }
+    }
+
+    fn context(raw: Value) -> Context<()> {
+        let (port, workspace): (Arc<dyn Port>, _) = (Arc::new(Echo), LogicalCluster::new("1abc"));
+        let clusters = ClusterContext {
+            control_plane: WorkspaceClient::new(port.clone(), &workspace),
+            workload: None,
+            platform: PlatformClient::new(port.clone()),
+        };
+        let actor = Actor { name: "it", finalizer: Some("a/b"), conditions: &["Ready"] };
+        let inside = Inside { port, actor, seen: Seen::default(), starved: AtomicBool::new(false), snapshot: Mutex::new(Snapshot { raw }) };
+        let identity = TenantIdentity::of(&workspace);
+        let workspace = Workspace { logical_cluster: workspace, path: None };
+        Context { workspace, identity, mode: Mode::Kcp, config: Arc::new(()), clusters, inside }
+    }
+
+    #[tokio::test]
+    async fn only_the_object_of_the_call_is_held() {
+        let raw = json!({"metadata": {"name": "demo", "namespace": "default", "uid": "u1", "resourceVersion": "7"},
+            "spec": {"region": "eu-de", "version": "1.34.2", "nodePools": []}});
+        let ours: KubernetesCluster = decode(&raw).unwrap();
+        let ctx = context(raw);
+        let mut other = ours.clone();
+        other.metadata.uid = Some("u2".into());
+        assert!(matches!(ctx.hold(&other, json!({})).await.unwrap_err().failure(), Failure::Invalid(_)));
+        let held = ctx.hold(&ours, json!({})).await.unwrap();
+        assert_eq!(held.object().metadata.finalizers, ["a/b"]);
     }
 
     #[test]

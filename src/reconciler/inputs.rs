@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tracing::warn;
+
 use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
@@ -17,6 +19,7 @@ use crate::api::reason::Reason;
 use super::clients::{Held, Removal, decode_text};
 use super::config::ProviderConfig;
 use super::context::{AnyView, Sight, Trouble};
+use super::merge::over;
 use super::{CallError, Context, ReconcileError};
 
 /// What a change can be about, in a provider's own words, for example `eu-de/1.34.2/otc`.
@@ -65,9 +68,15 @@ pub struct NameChange {
 pub struct Objects<'a>(pub(crate) &'a BTreeMap<KindRef, BTreeMap<ObjectName, Arc<str>>>);
 
 impl Objects<'_> {
-    /// The object of that name; `None` when there is none or it cannot be decoded (the runtime logs those).
+    /// The object of that name; `None` when there is none. One that cannot be decoded is `None` too, and each time a fold asks for it a line in
+    /// the log says so, with the field: for a fold that asks for what changed, that is once when it comes.
     pub fn get<K: Kind>(&self, name: &ObjectName) -> Option<K> {
-        self.0.get(&K::REF)?.get(name).and_then(|raw| decode_text(raw).ok())
+        let found = self.0.get(&K::REF)?.get(name).map(|raw| decode_text(raw))?;
+        found
+            .inspect_err(
+                |problem| warn!(kind = %K::REF, %name, %problem, "an object of the platform cannot be read; it counts for nothing"),
+            )
+            .ok()
     }
 
     /// All names of a kind, in order.
@@ -110,9 +119,11 @@ impl<K: Kind> Child<K> {
         ctx.clusters.control_plane.create(child).await
     }
 
-    /// Replaces the child under the uid and resourceVersion it carries. One request.
+    /// Replaces the child under the uid and resourceVersion it carries; fields that `K` does not hold stay as [`Self::get`] found them. Where
+    /// the child is from elsewhere, a [`Self::look`] for one, they are lost. One request.
     pub async fn update<C>(&self, ctx: &Context<C>, child: &K) -> Result<K, CallError> {
-        ctx.clusters.control_plane.replace(child).await
+        let shown = ctx.inside.seen.children.get(&K::REF).and_then(|sight| sight.value.as_deref());
+        ctx.clusters.control_plane.0.put(child.object_name(), over(shown, child)?).await
     }
 
     /// Deletes this very incarnation of the child. One request.
@@ -244,4 +255,41 @@ fn between<T: Send + Sync + 'static>(raised: fn(&T, &T) -> Vec<Topic>) -> Raised
         (Some(before), Some(after)) => raised(before, after),
         _ => Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Result, Write};
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::api::catalog::VirtualMachineType;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_platform_object_that_cannot_be_read_is_told_of_with_its_field() {
+        let name = ObjectName::cluster_scoped("large");
+        let text = Arc::from(r#"{"metadata": {"name": "large", "labels": 7}, "spec": {}}"#);
+        let all = BTreeMap::from([(VirtualMachineType::REF, BTreeMap::from([(name.clone(), text)]))]);
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let found = tracing::subscriber::with_default(subscriber, || Objects(&all).get::<VirtualMachineType>(&name));
+        assert!(found.is_none());
+        let told = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let words = [VirtualMachineType::REF.to_string(), "large".to_owned(), "metadata.labels".to_owned()];
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    }
 }

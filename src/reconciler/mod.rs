@@ -37,6 +37,7 @@ mod clients;
 mod config;
 mod context;
 mod inputs;
+mod merge;
 mod port;
 mod report;
 
@@ -56,12 +57,11 @@ pub(crate) use clients::{decode_text, describe};
 pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble};
 pub(crate) use inputs::{Declared, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
-pub(crate) use report::Says;
 
 /// Everything a provider team writes for one Service API kind.
 ///
 /// # Contract
-/// Both methods are idempotent, may be cancelled at any `.await` (a deadline, a shutdown), and never run twice at once for one object and one
+/// The two verbs are idempotent, may be cancelled at any `.await` (a deadline, a shutdown), and never run twice at once for one object and one
 /// reconciler. What they read through [`Context`] and the declared inputs is one consistent snapshot taken when the call began.
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
@@ -82,6 +82,13 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Called whenever `deletionTimestamp` is set, finalizer or not; [`Deletion::Done`] without a finalizer is a no-op.
     async fn delete(&self, ctx: &Context<Self::Config>, object: &Self::Object) -> Result<Deletion<Self::Status>, Self::Error>;
+
+    /// The status fields while it cannot be called, for the object cannot be read or there is no configuration; `generation` is the object's.
+    /// `None`, the default, leaves them as they are: right where none of them tells of success.
+    fn unevaluated(&self, generation: i64) -> Option<Self::Status> {
+        let _ = generation;
+        None
+    }
 }
 
 /// Who a reconciler is towards the server, the logs and the metrics.
@@ -91,7 +98,7 @@ pub struct Actor {
     pub name: &'static str,
     /// The finalizer that [`Context::hold`] adds and [`Deletion::Done`] drops.
     pub finalizer: Option<&'static str>,
-    /// The condition types it owns, the first of which also carries what the runtime has to say when it does not call the reconciler.
+    /// The condition types it owns, at least one, the first of which also carries what the runtime has to say when it does not call the reconciler.
     pub conditions: &'static [&'static str],
 }
 

@@ -47,36 +47,32 @@ pub enum Recheck {
 }
 
 /// What a reconciler says about an object after it has done its work.
+///
+/// It is written whole or not at all: a condition that is not the actor's, one that is reported twice, or a status that is no JSON object is
+/// the reconciler's own mistake, which is logged and counted as `ReconcileFailed`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Report<S = ()> {
-    pub(crate) says: Option<Says<S>>,
-    pub(crate) recheck: Recheck,
-}
-
-/// The part of a report that ends up in the object's status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Says<S> {
     pub(crate) conditions: Vec<ReportedCondition>,
-    pub(crate) status: S,
+    /// `None` leaves the fields as they are.
+    pub(crate) status: Option<S>,
+    pub(crate) recheck: Recheck,
 }
 
 impl<S: StatusFields> Report<S> {
     /// A report with these status fields and no condition yet; looked at again on change.
     pub const fn new(status: S) -> Self {
-        Self { says: Some(Says { conditions: Vec::new(), status }), recheck: Recheck::OnChange }
+        Self { conditions: Vec::new(), status: Some(status), recheck: Recheck::OnChange }
     }
 
-    /// Leaves the status exactly as it is: there is nothing new to say.
+    /// Leaves the status fields as they are, and without a condition added the status altogether: there is nothing new to say.
     pub const fn unchanged() -> Self {
-        Self { says: None, recheck: Recheck::OnChange }
+        Self { conditions: Vec::new(), status: None, recheck: Recheck::OnChange }
     }
 
     /// Adds a condition. Conditions of the actor that a report leaves out stay as they are.
     pub fn with(mut self, condition: ReportedCondition) -> Self {
-        if let Some(says) = &mut self.says {
-            says.conditions.push(condition);
-        }
+        self.conditions.push(condition);
         self
     }
 
@@ -86,14 +82,14 @@ impl<S: StatusFields> Report<S> {
         self
     }
 
-    /// The conditions reported, in order; empty for an unchanged report.
+    /// The conditions reported, in order.
     pub fn conditions(&self) -> &[ReportedCondition] {
-        self.says.as_ref().map_or(&[], |says| &says.conditions)
+        &self.conditions
     }
 
-    /// The status fields reported; `None` for an unchanged report.
-    pub fn status(&self) -> Option<&S> {
-        self.says.as_ref().map(|says| &says.status)
+    /// The status fields reported; `None` where they stay as they are.
+    pub const fn status(&self) -> Option<&S> {
+        self.status.as_ref()
     }
 
     /// When to look again.

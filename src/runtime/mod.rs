@@ -1,16 +1,18 @@
 //! The runtime: it knows workspaces, streams, queues and writes, and no provider.
 //!
-//! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` (one call), `port` (the one
+//! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` and `seat` (one call), `port` (the one
 //! writer), `shell` (the I/O around them). [`Runtime`] puts them together.
 
 mod admin;
 mod clock;
 mod core;
 mod finalizer;
+mod judgement;
 mod port;
 pub mod queue;
 mod raw;
 mod rest;
+mod seat;
 mod served;
 mod shell;
 mod status;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use tokio::sync::watch as state;
 use tokio_util::sync::CancellationToken;
 
-use crate::reconciler::{Inputs, Reconciler};
+use crate::reconciler::{Actor, Inputs, Reconciler};
 
 pub use telemetry::Metrics;
 pub use transport::Credentials;
@@ -32,7 +34,8 @@ pub(crate) use transport::without_proxy;
 
 use clock::Clock;
 use core::{Overview, Setup};
-use served::{Seat, Served};
+use seat::Seat;
+use served::Served;
 use shell::Outside;
 use transport::Transport;
 
@@ -129,7 +132,7 @@ impl Handle {
         overview.looked.then(|| overview.missing.clone())
     }
 
-    /// Waits until every stream has synced once. Never returns for a runtime that cannot be ready.
+    /// Waits until every stream has synced once and the export's endpoint slice was seen. Never returns for a runtime that cannot be ready.
     pub async fn ready(&mut self) {
         // The sender lives as long as the runtime; after its end nothing becomes ready any more.
         if self.overview.wait_for(|overview| overview.looked && overview.missing.is_empty()).await.is_err() {
@@ -152,11 +155,14 @@ impl Runtime {
     /// Adds a reconciler, built over the inputs it declares.
     ///
     /// # Panics
-    /// With more than 255 reconcilers.
+    /// With more than 255 reconcilers, or one whose actor owns no condition: the runtime would have no place for what it has to say.
     #[must_use]
     pub fn serve<R: Reconciler>(mut self, build: impl FnOnce(&mut Inputs<R::Object>) -> R) -> Self {
         assert!(self.actors.len() < usize::from(u8::MAX), "one runtime serves 255 reconcilers at most");
-        self.actors.push(Arc::new(Seat::new(build)));
+        let seat = Seat::new(build);
+        let Actor { name, conditions, .. } = seat.actor();
+        assert!(!conditions.is_empty(), "the actor {name} owns no condition");
+        self.actors.push(Arc::new(seat));
         self
     }
 

@@ -4,36 +4,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
-use crate::reconciler::{Actor, ReportedCondition, Verb};
 
 use super::RunError;
 use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
+use super::judgement;
 use super::port::LivePort;
 use super::queue::{Outcome, Work};
 use super::raw::Raw;
-use super::rest::{self, Source};
+use super::rest::Source;
 use super::served::{Ended, Job, Served};
-use super::status;
 use super::telemetry::Metrics;
 use super::transport::Transport;
-use super::watch::shell::{Order, Way, follow};
+use super::watch::orders::{Orders, orders};
+use super::watch::shell::{Way, follow};
 
 /// Events that wait for the heart at most: a stream that is faster waits, so that memory stays bounded.
 const EVENTS: usize = 1024;
 /// Events taken before what follows from them is worked out: one fold and one round of starts for all of them.
 const BATCH: usize = 256;
+/// From the first byte of a request to the last of its answer.
+const REQUEST: Duration = Duration::from_secs(30);
 /// How long calls under way may take to end after the order to stop.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Between two readings of sizes for metrics and readiness.
@@ -53,11 +53,13 @@ struct Shell {
     outside: Outside,
     actors: Vec<Arc<dyn Served>>,
     events: mpsc::Sender<Event>,
-    orders: BTreeMap<StreamId, mpsc::Sender<Order>>,
+    orders: BTreeMap<StreamId, Orders>,
     streams: JoinSet<StreamId>,
     calls: JoinSet<(Work, Ended)>,
     running: BTreeMap<tokio::task::Id, Work>,
     judgements: JoinSet<()>,
+    /// The latest of them for each kind of configuration.
+    verdicts: BTreeMap<KindRef, AbortHandle>,
 }
 
 /// Runs until `stop`; then starts nothing new, lets calls under way end, and returns.
@@ -75,6 +77,7 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
         calls: JoinSet::new(),
         running: BTreeMap::new(),
         judgements: JoinSet::new(),
+        verdicts: BTreeMap::new(),
     };
     let mut batch = Vec::with_capacity(BATCH);
     let mut tick = tokio::time::interval(OVERVIEW);
@@ -134,8 +137,9 @@ impl Shell {
                     self.orders.remove(&stream);
                 }
                 Effect::Order { stream, order } => {
-                    // A full channel means that the stream has the same order before it already.
-                    let _ = self.orders.get(&stream).map(|orders| orders.try_send(order));
+                    if let Some(orders) = self.orders.get(&stream) {
+                        orders.give(order);
+                    }
                 }
                 Effect::Run(run) => self.start(*run),
                 Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
@@ -144,8 +148,8 @@ impl Shell {
     }
 
     fn open(&mut self, id: StreamId, source: Source) {
-        let (orders, inbox) = mpsc::channel(4);
-        self.orders.insert(id, orders);
+        let (sender, inbox) = orders();
+        self.orders.insert(id, sender);
         let way = Way { transport: self.outside.transport.clone(), metrics: self.outside.metrics.clone() };
         let (events, clock) = (self.events.clone(), self.outside.clock.clone());
         self.streams.spawn(async move {
@@ -205,33 +209,24 @@ impl Shell {
         Event::Ended { work, ended, jitter }
     }
 
-    /// Writes into a configuration's status whether it is in force.
+    /// Writes into a configuration's status whether it is in force; what was to be written of its last state is given up.
     fn judge(&mut self, kind: KindRef, raw: &Raw, problems: &[FieldError]) {
-        let actor = Actor { name: "provider-config", finalizer: None, conditions: &["Accepted"] };
-        let text = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let verdict = if problems.is_empty() {
-            ReportedCondition::new("Accepted", ConditionStatus::True, Reason::Accepted, "in force")
-        } else {
-            ReportedCondition::new("Accepted", ConditionStatus::False, Reason::Invalid, format!("{text}; the last good one stays in force"))
-        };
-        let Ok(object) = serde_json::from_str::<Value>(&raw.body) else { return };
-        let fields =
-            object.pointer("/metadata/generation").map_or(Value::Null, |generation| serde_json::json!({"observedGeneration": generation}));
-        let Some(body) = status::body(kind, &object, &actor, &[verdict], &fields, &self.outside.clock.moment().stamp()) else { return };
+        if let Some(superseded) = self.verdicts.remove(&kind) {
+            superseded.abort();
+        }
+        let now = self.outside.clock.moment().stamp();
+        let Some(ask) = judgement::ask(&self.outside.provider_base, kind, raw, problems, &now) else { return };
         let name = ObjectName::cluster_scoped(raw.name.name.clone());
-        let ask = rest::ask(&self.outside.provider_base, kind, &name, &Verb::ApplyStatus { manager: actor.name, body });
         let Outside { transport, metrics, .. } = self.outside.clone();
-        self.judgements.spawn(async move {
-            let reply = transport.send(&ask, Duration::from_secs(30)).await;
-            metrics.request("apply the status of the configuration", reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-            match reply {
-                Ok(reply) if reply.status.is_success() => {}
-                // A conflict means that the object changed, and its next state is judged anew.
-                Ok(reply) if reply.status == http::StatusCode::CONFLICT => {}
-                Ok(reply) => warn!(%name, code = reply.status.as_u16(), message = rest::message(&reply.body), "cannot write the status of the configuration"),
-                Err(problem) => warn!(%name, %problem, "cannot write the status of the configuration"),
-            }
+        let verdict = self.judgements.spawn(async move {
+            let send = || async {
+                let reply = transport.send(&ask, REQUEST).await;
+                metrics.request("apply the status of the configuration", reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+                reply
+            };
+            judgement::write(&name, send).await;
         });
+        self.verdicts.insert(kind, verdict);
     }
 
     async fn drain(mut self) {

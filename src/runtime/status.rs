@@ -61,6 +61,26 @@ pub(crate) fn body(
     Some(json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": identity, "status": status}))
 }
 
+/// Whether the reconciler may say this: conditions of its own only, each once. The error names the type.
+pub(crate) fn check(actor: &Actor, conditions: &[ReportedCondition]) -> Result<(), String> {
+    for (at, ReportedCondition { type_, .. }) in conditions.iter().enumerate() {
+        if !actor.conditions.contains(type_) {
+            return Err(format!("{} reported the condition {type_}, and owns {} only", actor.name, actor.conditions.join(", ")));
+        }
+        if conditions[..at].iter().any(|before| before.type_ == *type_) {
+            return Err(format!("{} reported the condition {type_} twice", actor.name));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the object shows this condition as True for its current generation.
+pub(crate) fn holds(object: &Value, type_: &str) -> bool {
+    let present = object.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let generation = object.pointer("/metadata/generation");
+    present.iter().any(|shown| shown["type"] == type_ && shown["status"] == "True" && shown.get("observedGeneration") == generation)
+}
+
 fn condition(said: &ReportedCondition, shown: Option<&Value>, generation: Option<i64>, now: &str) -> Value {
     let since = shown.filter(|shown| shown["status"] == said.status.as_str()).and_then(|shown| shown["lastTransitionTime"].as_str());
     let mut condition = json!({

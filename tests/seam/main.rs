@@ -35,7 +35,7 @@ impl Running {
     async fn begin(toys: &[(&str, &str, &str)], strict: bool) -> Self {
         let server = Server::start().await;
         for (workspace, name, colour) in toys {
-            server.create(workspace, name, colour);
+            server.create(workspace, name, *colour);
         }
         let dir = tempfile::tempdir().unwrap();
         let kubeconfig = dir.path().join("kubeconfig");
@@ -127,6 +127,26 @@ async fn an_error_and_a_panic_are_their_objects_own() {
 }
 
 #[tokio::test]
+async fn an_object_that_cannot_be_read_is_told_the_field_and_its_siblings_go_on() {
+    let running = Running::start(&[("ws1", "car", "red")]).await;
+    running.server.create("ws1", "wreck", 7);
+    running.server.create("ws1", "kite", "blue");
+    let writes = running.written(3).await;
+    let colours: Vec<_> = ["car", "kite"].map(|name| of(&writes, name)[0].body["status"]["colour"].clone()).into();
+    assert_eq!(colours, ["red", "blue"]);
+    let told = &of(&writes, "wreck")[0].body["status"];
+    let condition = &told["conditions"][0];
+    let [type_, status, reason] = ["type", "status", "reason"].map(|field| condition[field].as_str().unwrap());
+    assert_eq!([type_, status, reason], ["Painted", "False", "InvalidObject"]);
+    let message = condition["message"].as_str().unwrap();
+    assert!(message.starts_with("the object cannot be read: colour: invalid type: integer `7`"), "{message}");
+    running.server.create("ws1", "wreck", "green");
+    let mended = running.written(4).await;
+    assert_eq!(of(&mended, "wreck")[1].body["status"]["colour"], "green", "it is mended by its tenant alone");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_runtime_is_ready_once_everything_was_listed() {
     let mut running = Running::start(&[]).await;
     tokio::time::timeout(PATIENCE, running.handle.ready()).await.expect("it becomes ready");
@@ -143,5 +163,6 @@ async fn without_a_configuration_and_without_defaults_an_object_is_told_so() {
     let condition = &writes[0].body["status"]["conditions"][0];
     assert_eq!((&condition["type"], &condition["status"]), (&json!("Painted"), &json!("False")));
     assert_eq!((&condition["reason"], &condition["message"]), (&json!("ConfigUnavailable"), &json!("there is no configuration object")));
+    assert_eq!(writes[0].body["status"]["coats"], 0, "no status field goes on telling of success");
     running.stop().await;
 }

@@ -62,8 +62,9 @@ impl Server {
         .to_string()
     }
 
-    /// A tenant makes a toy.
-    pub(crate) fn create(&self, workspace: &str, name: &str, colour: &str) {
+    /// A tenant makes a toy; the server takes whatever colour it is given.
+    pub(crate) fn create(&self, workspace: &str, name: &str, colour: impl Into<Value>) {
+        let colour = colour.into();
         let metadata = json!({
             "name": name, "namespace": "default", "uid": format!("uid-of-{name}"), "generation": 1,
             "annotations": {"kcp.io/cluster": workspace}, "managedFields": [{"manager": "tenant"}],

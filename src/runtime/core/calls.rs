@@ -17,6 +17,8 @@ use super::{Core, Effect, Run};
 pub(super) struct Begun {
     at: Duration,
     raised: u64,
+    /// How often an input had become readable.
+    recoveries: u64,
     shard: ShardId,
 }
 
@@ -51,7 +53,7 @@ impl Core {
             config: actor.config.clone(),
             path: self.paths.get(&work.key.workspace).cloned(),
         };
-        Some((run, Begun { at: now.mono, raised: actor.raised, shard: entry.shard }))
+        Some((run, Begun { at: now.mono, raised: actor.raised, recoveries: self.recoveries, shard: entry.shard }))
     }
 
     /// Takes note of a write while the call goes on: whoever its next write wakes must not be called over a cache that does not show this one.
@@ -77,18 +79,24 @@ impl Core {
         }
         self.queue.done(now.mono, jitter, work, outcome);
         let actor = &self.actors[usize::from(work.actor)];
+        let raised = actor.raised;
         // What has vanished, or is another controller's by now, is not looked at again.
         if !actor.index.holds(&work.key) {
             return;
         }
-        if starved {
+        // What it missed may have become readable while it ran, and does so no second time.
+        let recovered = starved && begun.recoveries != self.recoveries;
+        if starved && !recovered {
             self.starved.insert(work.clone());
         } else {
             self.starved.remove(work);
         }
+        if recovered {
+            self.enqueue(now, work.actor, &work.key, Class::Fresh);
+        }
         if owes {
             self.unseen.insert(work.clone(), begun.raised);
-        } else if !written.is_empty() && begun.raised != actor.raised {
+        } else if !written.is_empty() && begun.raised != raised {
             self.enqueue(now, work.actor, &work.key, Class::Fresh);
         }
         let poll = self.actors[usize::from(work.actor)].config.as_ref().ok().and_then(|config| config.poll);

@@ -36,7 +36,8 @@ use super::queue::{Class, Queue, Settings, Work};
 use super::raw::{Keep, Raw};
 use super::rest::Source;
 use super::served::{AnyConfig, Ended, Served};
-use super::watch::shell::{News, Order};
+use super::watch::orders::Order;
+use super::watch::shell::News;
 
 use actors::ActorState;
 use calls::Begun;
@@ -135,6 +136,8 @@ pub(crate) struct Core {
     unseen: BTreeMap<Work, u64>,
     /// Whether an input became readable since the last settlement.
     recovered: bool,
+    /// In how many settlements one had.
+    recoveries: u64,
     effects: Vec<Effect>,
     /// What streams are to be told, each thing once however often it was wanted since the last settlement.
     orders: BTreeSet<(StreamId, Order)>,
@@ -161,6 +164,7 @@ impl Core {
             running: BTreeMap::new(),
             unseen: BTreeMap::new(),
             recovered: false,
+            recoveries: 0,
             effects: Vec::new(),
             orders: BTreeSet::new(),
         };
@@ -244,6 +248,7 @@ impl Core {
         self.fold_views(now);
         self.release_parked(now);
         if std::mem::take(&mut self.recovered) {
+            self.recoveries += 1;
             for work in std::mem::take(&mut self.starved) {
                 self.enqueue(now, work.actor, &work.key, Class::Fresh);
             }
@@ -302,12 +307,19 @@ impl Core {
         let kinds: BTreeSet<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
         Overview {
             looked: true,
-            missing: self.streams.open.values().filter_map(streams::Stream::missing).collect(),
+            missing: self.streams.open.values().filter_map(streams::Stream::missing).chain(self.missing_slice()).collect(),
             queued: stats.fresh + stats.resync,
             in_flight: stats.in_flight,
             objects: kinds.iter().map(|kind| self.objects.len(*kind)).sum(),
             workspaces: self.shards.workspaces(),
         }
+    }
+
+    /// A line for readiness while the slice's stream works and has never shown the slice. One that is deleted later leaves its endpoints.
+    fn missing_slice(&self) -> Option<String> {
+        let listed = self.streams.find(Role::Slice).is_some_and(|(_, stream)| stream.synced);
+        (listed && !self.shards.has_slice())
+            .then(|| format!("{} {}: there is none; is the export set up?", crate::api::kcp::ENDPOINT_SLICE, self.setup.export))
     }
 
     /// Drops everything of a workspace behind a shard, or of all of them: its binding is gone. Nothing is deleted anywhere, and nothing is called

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectName};
-use crate::reconciler::Objects as PlatformObjects;
+use crate::reconciler::{AnyView, Objects as PlatformObjects};
 use crate::runtime::raw::Raw;
-use crate::runtime::served::{View, ViewSpec};
+use crate::runtime::served::ViewSpec;
 
 use super::streams::ShardId;
 
 /// One view and what has changed since it was folded.
 pub(super) struct ViewState {
     pub(super) spec: ViewSpec,
-    pub(super) value: Option<View>,
+    pub(super) value: Option<AnyView>,
     changed: BTreeSet<(KindRef, ObjectName)>,
 }
 
@@ -76,7 +76,7 @@ impl Platform {
     }
 
     /// Folds every view that changed, or has no value yet though all its kinds are `synced`; returns for each its index and the value before.
-    pub(super) fn fold(&mut self, synced: impl Fn(KindRef) -> bool) -> Vec<(usize, Option<View>)> {
+    pub(super) fn fold(&mut self, synced: impl Fn(KindRef) -> bool) -> Vec<(usize, Option<AnyView>)> {
         let mut folded = Vec::new();
         for (at, view) in self.views.iter_mut().enumerate() {
             if (view.value.is_some() && view.changed.is_empty()) || !view.spec.kinds.iter().all(|kind| synced(*kind)) {

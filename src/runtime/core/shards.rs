@@ -10,7 +10,7 @@ use crate::api::kcp::{Binding, EndpointSlice};
 use crate::api::names::LogicalCluster;
 use crate::runtime::clock::Moment;
 use crate::runtime::raw::Raw;
-use crate::runtime::watch::shell::Order;
+use crate::runtime::watch::orders::Order;
 
 use super::streams::{Role, ShardId};
 use super::{Core, Effect};
@@ -21,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The endpoints of the slice and those that left it within the grace, and who is bound behind them.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
+    /// Whether a slice was ever seen: without one there is nothing to serve, which is not the same as a slice without endpoints.
+    has_slice: bool,
     urls: BTreeMap<ShardId, Arc<str>>,
     last: u32,
     live: BTreeSet<ShardId>,
@@ -54,6 +56,11 @@ impl Shards {
         self.urls.len()
     }
 
+    /// Whether a slice was ever seen.
+    pub(super) const fn has_slice(&self) -> bool {
+        self.has_slice
+    }
+
     /// How many workspaces bind the export.
     pub(super) fn workspaces(&self) -> usize {
         self.roster.len()
@@ -70,6 +77,7 @@ impl Core {
                 return;
             }
         };
+        self.shards.has_slice = true;
         let urls: BTreeSet<String> = slice.status.endpoints.into_iter().map(|endpoint| self.reachable(&endpoint.url)).collect();
         let wanted: BTreeSet<ShardId> = urls.iter().map(|url| self.shards.id(url)).collect();
         for shard in wanted.difference(&self.shards.live.clone()) {

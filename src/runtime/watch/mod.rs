@@ -14,6 +14,7 @@
 //! - Health speaks of the stream. When a cache became stale is for the shell to stamp, when health leaves [`Health::Live`].
 
 mod machine;
+pub(crate) mod orders;
 pub(crate) mod shell;
 mod state;
 #[cfg(test)]

@@ -8,10 +8,10 @@ use futures::stream::{self, BoxStream, StreamExt};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::orders::{Inbox, Order};
 use super::{Answer, Ending, Failure, Health, Input, Machine, Output, Settings};
 use crate::runtime::clock::Clock;
 use crate::runtime::raw::{Raw, read_frame, read_page};
@@ -35,15 +35,6 @@ pub(crate) enum News {
     Health(Health),
 }
 
-/// What a stream can be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
-    /// The kind is about to be served.
-    Nudge,
-    /// List now.
-    Refresh,
-}
-
 /// The way to the server, and where its use is counted.
 #[derive(Clone)]
 pub(crate) struct Way {
@@ -51,8 +42,8 @@ pub(crate) struct Way {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-/// Follows one source until the receiver of its news is gone; may be cancelled at any time.
-pub(crate) async fn follow<F, Fut>(source: Source, way: Way, clock: Clock, mut orders: mpsc::Receiver<Order>, tell: F)
+/// Follows one source until nobody can give it orders or hear its news any more; may be cancelled at any time.
+pub(crate) async fn follow<F, Fut>(source: Source, way: Way, clock: Clock, mut orders: Inbox, tell: F)
 where
     F: Fn(News) -> Fut + Send,
     Fut: Future<Output = bool> + Send,
@@ -63,7 +54,7 @@ where
     loop {
         let input = tokio::select! {
             biased;
-            order = orders.recv() => match order {
+            order = orders.next() => match order {
                 Some(Order::Nudge) => Input::Nudge,
                 Some(Order::Refresh) => Input::Refresh,
                 None => return,

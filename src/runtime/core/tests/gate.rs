@@ -126,3 +126,22 @@ fn a_recovered_input_wakes_the_starved_and_nobody_else() {
     world.health(&parts, Health::Broken { what: "closed".into() });
     assert_eq!(world.health(&parts, Health::Live), [], "it was told already");
 }
+
+#[test]
+fn an_input_that_recovers_while_a_call_misses_it_wakes_that_call_once() {
+    let parts = of(BASE, PART);
+    let mut world = World::ready(&[Fake::full()]);
+    world.health(&parts, Health::Live);
+    world.health(&parts, Health::Broken { what: "closed".into() });
+    let x = work(0, "a", "x");
+    world.upsert(&of(S1, THING), raw("a", "x", 1, json!({})));
+    assert_eq!(world.health(&parts, Health::Live), [], "the call goes on");
+    assert_eq!(
+        world.end(&x, Ended { starved: true, ..settled() }),
+        std::slice::from_ref(&x),
+        "it began before the input was readable again"
+    );
+    assert_eq!(world.end(&x, Ended { starved: true, ..settled() }), [], "it began after that, and waits for the next time");
+    world.health(&parts, Health::Broken { what: "closed".into() });
+    assert_eq!(world.health(&parts, Health::Live), [x]);
+}

@@ -35,7 +35,8 @@ use crate::runtime::raw::{Keep, Raw};
 use crate::runtime::rest;
 use crate::runtime::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
 use crate::runtime::watch::Health;
-use crate::runtime::watch::shell::{News, Order};
+use crate::runtime::watch::orders::Order;
+use crate::runtime::watch::shell::News;
 
 const fn kind(plural: &'static str, namespaced: bool) -> KindRef {
     KindRef { group: "test", version: "v1", kind: "Test", plural, namespaced }

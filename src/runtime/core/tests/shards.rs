@@ -110,6 +110,20 @@ fn a_new_binding_nudges_the_streams_of_its_shard_once() {
 }
 
 #[test]
+fn a_slice_that_does_not_exist_is_missing_and_one_without_endpoints_is_not() {
+    let missing = |world: &World| world.core.overview(moment(world.now)).missing;
+    let mut world = World::new(&[Fake::new("one")]);
+    let slices = of(BASE, ENDPOINT_SLICE);
+    assert_eq!(missing(&world), ["apiexportendpointslices.apis.kcp.io: not listed yet"]);
+    world.reset(&slices, Vec::new());
+    assert_eq!(missing(&world), ["apiexportendpointslices.apis.kcp.io export: there is none; is the export set up?"]);
+    world.slice(&[]);
+    assert_eq!(missing(&world), Vec::<String>::new());
+    world.reset(&slices, Vec::new());
+    assert_eq!(missing(&world), Vec::<String>::new(), "one that was there and is gone leaves what it said in force");
+}
+
+#[test]
 fn a_slice_that_is_deleted_keeps_its_endpoints() {
     let mut world = bound();
     world.delete(&of(BASE, ENDPOINT_SLICE), raw("", "export", 9, json!({})));

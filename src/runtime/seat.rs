@@ -1,0 +1,375 @@
+//! One reconciler in its place: its types are hidden behind [`Served`], its calls are guarded, and what it says is written.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tracing::{error, info, warn};
+
+use crate::api::condition::ConditionStatus;
+use crate::api::config::FieldError;
+use crate::api::meta::{Kind, KindRef};
+use crate::api::names::{ObjectKey, ObjectName};
+use crate::api::reason::Reason;
+use crate::reconciler::{
+    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Mode, PlatformClient, PlatformInput, Port,
+    ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target, TenantIdentity, Topic,
+    Verb, Workspace, WorkspaceClient, decode_text,
+};
+
+use super::clock::Moment;
+use super::finalizer::{self, Step};
+use super::port::Written;
+use super::queue::Outcome;
+use super::raw::Raw;
+use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
+use super::status;
+
+/// How long the reconciler's own part of a call may take. It is dropped then wherever it waits, in the middle of a request too; the status
+/// write that may follow a call in time has the deadline of one request more.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A reconciler in its place.
+pub(crate) struct Seat<R: Reconciler> {
+    reconciler: R,
+    declared: Declared<R::Object>,
+    actor: Actor,
+}
+
+impl<R: Reconciler> Seat<R> {
+    pub(crate) fn new(build: impl FnOnce(&mut Inputs<R::Object>) -> R) -> Self {
+        let mut inputs = Inputs::new();
+        let reconciler = build(&mut inputs);
+        let actor = reconciler.actor();
+        Self { reconciler, declared: inputs.declared, actor }
+    }
+
+    fn context(&self, job: &mut Job, port: Arc<dyn Port>, raw: Value, config: Arc<R::Config>) -> Context<R::Config> {
+        let logical_cluster = job.key.workspace.clone();
+        Context {
+            identity: TenantIdentity::of(&logical_cluster),
+            mode: Mode::Kcp,
+            config,
+            clusters: ClusterContext {
+                control_plane: WorkspaceClient::new(port.clone(), &logical_cluster),
+                workload: None,
+                platform: PlatformClient::new(port.clone()),
+            },
+            workspace: Workspace { logical_cluster, path: job.path.take() },
+            inside: self.inside(job, port, raw),
+        }
+    }
+
+    fn inside(&self, job: &mut Job, port: Arc<dyn Port>, raw: Value) -> Inside {
+        Inside {
+            port,
+            actor: self.actor,
+            seen: std::mem::take(&mut job.seen),
+            starved: AtomicBool::new(false),
+            snapshot: Mutex::new(Snapshot { raw }),
+        }
+    }
+
+    /// Calls the reconciler and writes what it says.
+    async fn call(&self, ctx: &Context<R::Config>, object: &R::Object, step: Step, moment: Moment) -> Result<Recheck, Trouble> {
+        let verdict = match step {
+            Step::CreateOrUpdate => Some(self.guarded(self.reconciler.create_or_update(ctx, object)).await?),
+            Step::Delete => match self.guarded(self.reconciler.delete(ctx, object)).await? {
+                Deletion::Done => None,
+                Deletion::Pending(report) => Some(report),
+            },
+        };
+        match verdict {
+            Some(report) => self.publish(ctx, report, moment).await,
+            None => self.release(ctx).await.map(|()| Recheck::OnChange).map_err(Trouble::Call),
+        }
+    }
+
+    async fn guarded<T>(&self, call: impl Future<Output = Result<T, R::Error>>) -> Result<T, Trouble> {
+        match tokio::time::timeout(DEADLINE, AssertUnwindSafe(call).catch_unwind()).await {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(error))) => Err(Trouble::Error { reason: error.reason(), conflict: is_conflict(&error), text: error.to_string() }),
+            Ok(Err(_)) => Err(Trouble::Panicked),
+            Err(_) => Err(Trouble::TooSlow),
+        }
+    }
+
+    async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Recheck, Trouble> {
+        let Report { conditions, status, recheck } = report;
+        status::check(&self.actor, &conditions).map_err(Trouble::Misspoken)?;
+        let fields = fields(status.as_ref())?;
+        self.write_status(&ctx.inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
+        Ok(recheck)
+    }
+
+    async fn write_status(
+        &self,
+        inside: &Inside,
+        conditions: &[ReportedCondition],
+        fields: &Value,
+        moment: Moment,
+    ) -> Result<(), CallError> {
+        let body = {
+            let snapshot = inside.snapshot.lock();
+            status::body(R::Object::REF, &snapshot.raw, &self.actor, conditions, fields, &moment.stamp())
+        };
+        if let Some(body) = body {
+            self.send(inside, Verb::ApplyStatus { manager: self.actor.name, body }).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops the actor's finalizer, where the object carries it.
+    async fn release(&self, ctx: &Context<R::Config>) -> Result<(), CallError> {
+        let Some(finalizer) = self.actor.finalizer else { return Ok(()) };
+        let slim = finalizer::without(&ctx.inside.snapshot.lock().raw, finalizer);
+        if let Some(slim) = slim {
+            self.send(&ctx.inside, Verb::Replace(slim)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&self, inside: &Inside, verb: Verb) -> Result<(), CallError> {
+        let name = object_name(&inside.snapshot.lock().raw);
+        match inside.port.call(Call { target: Target::Workspace, kind: R::Object::REF, name, verb }).await? {
+            Answer::Object(raw) => inside.snapshot.lock().raw = raw,
+            Answer::Gone => {}
+        }
+        Ok(())
+    }
+
+    /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown, and the
+    /// status fields what the reconciler has for this case.
+    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<Recheck, Trouble> {
+        let conditions: Vec<_> = self
+            .actor
+            .conditions
+            .iter()
+            .enumerate()
+            .map(|(at, type_)| {
+                if at == 0 {
+                    return ReportedCondition::new(type_, false, reason, message);
+                }
+                let because = format!("see {}", self.actor.conditions[0]);
+                ReportedCondition::new(type_, ConditionStatus::Unknown, Reason::NotEvaluated, because)
+            })
+            .collect();
+        let generation = inside.snapshot.lock().raw.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
+        let fields = fields(self.reconciler.unevaluated(generation).as_ref())?;
+        self.write_status(inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
+        Ok(Recheck::OnChange)
+    }
+}
+
+/// Why a call did not end in a report.
+enum Trouble {
+    Error {
+        reason: Reason,
+        conflict: bool,
+        text: String,
+    },
+    Call(CallError),
+    /// The reconciler said what cannot be written; what.
+    Misspoken(String),
+    Panicked,
+    TooSlow,
+}
+
+/// The status fields as they go over the wire; null where there are none.
+fn fields<S: StatusFields>(status: Option<&S>) -> Result<Value, Trouble> {
+    let misspoken = |problem: &str| Trouble::Misspoken(format!("the status {} {problem}", std::any::type_name::<S>()));
+    match serde_json::to_value(status) {
+        Ok(Value::Object(fields)) if fields.contains_key("conditions") => {
+            Err(misspoken("has a field `conditions`, which are reported apart"))
+        }
+        Ok(fields @ (Value::Object(_) | Value::Null)) => Ok(fields),
+        Ok(_) => Err(misspoken("is no JSON object")),
+        Err(error) => Err(misspoken(&format!("cannot be serialised: {error}"))),
+    }
+}
+
+fn is_conflict(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref::<CallError>().is_some_and(CallError::is_conflict) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+fn object_name(raw: &Value) -> ObjectName {
+    let text = |path| raw.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    ObjectName::namespaced(text("/metadata/namespace"), text("/metadata/name"))
+}
+
+#[async_trait]
+impl<R: Reconciler> Served for Seat<R> {
+    fn actor(&self) -> Actor {
+        self.actor
+    }
+
+    fn kind(&self) -> KindRef {
+        R::Object::REF
+    }
+
+    fn children(&self) -> &[KindRef] {
+        &self.declared.children
+    }
+
+    fn names(&self) -> Vec<NamesSpec> {
+        self.declared.names.iter().map(|input| NamesSpec { kind: input.kind, raised: input.raised }).collect()
+    }
+
+    fn views(&self) -> Vec<ViewSpec> {
+        let spec = |input: &PlatformInput<R::Object>| ViewSpec {
+            id: input.view,
+            kinds: input.kinds.clone(),
+            fold: input.fold.clone(),
+            raised: input.raised.clone(),
+        };
+        self.declared.platform.iter().map(spec).collect()
+    }
+
+    fn config_kind(&self) -> Option<KindRef> {
+        R::Config::KIND
+    }
+
+    fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>> {
+        let config = match raw {
+            None => R::Config::absent(),
+            Some(raw) => {
+                let mut text = serde_json::Deserializer::from_str(&raw.body);
+                let config: R::Config = serde_path_to_error::deserialize(&mut text)
+                    .map_err(|error| vec![FieldError::new(error.path().to_string(), error.inner().to_string())])?;
+                config.validate()?;
+                Some(config)
+            }
+        };
+        Ok(config.map(|config| AnyConfig {
+            poll: config.runtime().poll_interval(),
+            allowed: config.runtime().allowed_workspaces().into(),
+            value: Arc::new(config),
+        }))
+    }
+
+    fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange {
+        match &self.declared.config {
+            Some(input) => ConfigChange::Topics((input.raised)(&*before.value, &*after.value)),
+            None => ConfigChange::Everything,
+        }
+    }
+
+    fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
+        let mut topics = BTreeSet::new();
+        let object = match decode_text::<R::Object>(&raw.body) {
+            Ok(object) => object,
+            // It is ours too, and gets a condition that says so.
+            Err(_) if self.declared.only.is_none() => return Some(topics),
+            Err(problem) => {
+                let (controller, name) = (self.actor.name, &raw.name);
+                warn!(controller, %name, %problem, "an object cannot be read, so whose it is cannot be told; it is left alone");
+                return None;
+            }
+        };
+        if self.declared.only.as_ref().is_some_and(|mine| !mine(&object)) {
+            return None;
+        }
+        for (at, input) in self.declared.names.iter().enumerate() {
+            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Names(at), topic)));
+        }
+        for (at, input) in self.declared.platform.iter().enumerate() {
+            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Platform(at), topic)));
+        }
+        if let Some(input) = &self.declared.config {
+            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Config, topic)));
+        }
+        Some(topics)
+    }
+
+    async fn run(&self, mut job: Job) -> Ended {
+        let live = Arc::new(std::mem::take(&mut job.port));
+        let port: Arc<dyn Port> = live.clone();
+        let moment = job.moment;
+        let key = job.key.clone();
+        let raw: Value = serde_json::from_str(&job.raw.body).unwrap_or_default();
+        let step = finalizer::next_step(&raw);
+        let object = decode_text::<R::Object>(&job.raw.body);
+        let config = std::mem::replace(&mut job.config, Err(String::new()));
+        let known = config.as_ref().ok().and_then(|config| config.value.clone().downcast::<R::Config>().ok());
+        let usable = known.or_else(|| if step == Step::Delete { R::Config::absent().map(Arc::new) } else { None });
+        let (result, starved) = match (object, usable) {
+            (Ok(object), Some(config)) => {
+                let ctx = self.context(&mut job, port, raw, config);
+                let result = self.call(&ctx, &object, step, moment).await;
+                (result, ctx.inside.starved.load(Ordering::Relaxed))
+            }
+            // What was decided stays; only where a decision is needed is its lack to be told.
+            (Ok(_), None) if step == Step::CreateOrUpdate && status::holds(&raw, self.actor.conditions[0]) => (Ok(Recheck::OnChange), true),
+            (object, _) => {
+                let (reason, message) = match object {
+                    Err(problem) => (Reason::InvalidObject, format!("the object cannot be read: {problem}")),
+                    Ok(_) => (Reason::ConfigUnavailable, config.err().unwrap_or_default()),
+                };
+                let inside = self.inside(&mut job, port, raw);
+                let result = self.say(&inside, reason, &message, moment).await;
+                (result, reason == Reason::ConfigUnavailable)
+            }
+        };
+        self.ended(&key, live.written(), result, starved)
+    }
+}
+
+impl<R: Reconciler> Seat<R> {
+    fn ended(&self, key: &ObjectKey, written: Vec<Written>, result: Result<Recheck, Trouble>, starved: bool) -> Ended {
+        let controller = self.actor.name;
+        let mut ended = Ended { outcome: Outcome::Settled, recheck: None, starved, written, failed: None };
+        let (reason, text) = match result {
+            Ok(Recheck::OnChange) => return ended,
+            Ok(Recheck::After(wait)) if wait.is_zero() => {
+                ended.outcome = Outcome::After(wait);
+                return ended;
+            }
+            Ok(Recheck::After(wait)) => {
+                ended.recheck = Some(wait);
+                return ended;
+            }
+            Ok(Recheck::Backoff) => {
+                ended.outcome = Outcome::Backoff;
+                return ended;
+            }
+            Err(Trouble::Error { conflict: true, text, .. }) => {
+                info!(controller, %key, %text, "somebody else wrote first; looking again");
+                (Reason::ReconcileFailed, None)
+            }
+            Err(Trouble::Call(error)) if error.is_conflict() => {
+                info!(controller, %key, %error, "somebody else wrote first; looking again");
+                (Reason::ReconcileFailed, None)
+            }
+            Err(Trouble::Error { reason, text, .. }) => (reason, Some(text)),
+            Err(Trouble::Call(error)) => (error.reason(), Some(error.to_string())),
+            Err(Trouble::Misspoken(problem)) => (Reason::ReconcileFailed, Some(format!("nothing was written: {problem}"))),
+            Err(Trouble::Panicked) => {
+                error!(controller, %key, "the reconciler panicked; only this object is affected");
+                (Reason::ReconcileFailed, None)
+            }
+            Err(Trouble::TooSlow) => (Reason::ReconcileFailed, Some(format!("it took more than {} s", DEADLINE.as_secs()))),
+        };
+        if let Some(error) = text {
+            warn!(controller, %key, reason = reason.as_str(), %error, "reconcile failed; it is tried again");
+        }
+        ended.outcome = Outcome::Backoff;
+        ended.failed = Some(reason);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests;
