@@ -200,6 +200,7 @@ async fn the_server_refuses_what_breaks_a_rule_of_a_clusters_spec() {
         ("no pools", json!({ "nodePools": [] }), "should have at least 1 items"),
         ("a pool twice", json!({ "nodePools": [pool("a", json!("1")), pool("a", json!("1"))] }), "Duplicate value"),
         ("a pool's name", json!({ "nodePools": [pool("A", json!("1"))] }), "should match"),
+        ("cpu that no machine has", json!({ "nodePools": [pool("a", json!("99999999999999999999"))] }), "should match"),
         ("a word for cpu", json!({ "nodePools": [pool("a", json!("four"))] }), "should match"),
         ("negative cpu", json!({ "nodePools": [pool("a", json!(-1))] }), "should be greater than or equal to 0"),
         ("a fraction on the wire", json!({ "nodePools": [pool("a", json!(1.5))] }), "must be of type integer,string"),
