@@ -174,7 +174,10 @@ impl Reconciler for Scheduler {
             }
             Plan::Place { provider, message, act } => {
                 let projected = self.place(ctx, cluster, &provider, &act).await?;
-                Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, true, Reason::Scheduled, message)).with(projected))
+                let report = Report::new(()).with(ReportedCondition::new(SCHEDULED, true, Reason::Scheduled, message)).with(projected);
+                // Its topics are those of the provider that the spec names: of the one where it lives it hears by the clock only.
+                let elsewhere = cluster.provider().is_some_and(|named| named != provider);
+                Ok(if elsewhere { report.recheck(self.recheck(Reason::Scheduled, &ctx.config)) } else { report })
             }
         }
     }

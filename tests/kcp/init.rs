@@ -216,6 +216,26 @@ async fn the_server_refuses_what_breaks_a_rule_of_a_clusters_spec() {
 }
 
 #[tokio::test]
+async fn the_server_refuses_to_move_a_projection_and_lets_it_change_otherwise() {
+    let setup = Setup::new().await;
+    let tenant = setup.tenant().await;
+    let manager = setup.identity(&setup.init(None, false).await).await;
+    let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
+    let demo = eventually("a cluster", async || tenant.client().create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
+    let cases = [
+        (json!({ "providerRef": { "name": "aws" } }), "a cluster never migrates"),
+        (json!({ "region": "eu-nl" }), "a cluster never moves"),
+    ];
+    for (spec, message) in cases {
+        let refused = runtime.patch(&PROJECTIONS, "default", "demo", &json!({ "spec": spec })).await.expect_err(message);
+        assert!(refused.code() == Some(422) && refused.to_string().contains(message), "{refused}");
+    }
+    let changed = json!({ "spec": { "version": "1.33.6", "nodePools": [{ "name": "other", "replicas": 9, "type": "m-8-32" }] } });
+    runtime.patch(&PROJECTIONS, "default", "demo", &changed).await.expect("it is scaled and upgraded");
+}
+
+#[tokio::test]
 async fn the_server_refuses_a_configuration_that_cannot_work() {
     let setup = Setup::new().await;
     let cases = [
