@@ -13,6 +13,7 @@ use crate::api::tenant::KubernetesCluster;
 use crate::reconciler::Workspace;
 
 use super::catalog::Catalog;
+use super::message::shown;
 use super::project::{Ownership, desired, differs, ownership};
 use super::schedule::{Decision, Request, schedule};
 
@@ -140,29 +141,45 @@ fn shows(projection: Option<&Projection>, cluster: &KubernetesCluster) -> bool {
         && differs(projection, &desired(cluster, &projection.spec.provider_ref.name, &pools)).is_none()
 }
 
+/// How many rules a refused tenant is shown: enough to see what kind they are; the others are the names of other tenants.
+const SHOWN_RULES: usize = 3;
+
 /// Whether a workspace is served under the rules of `allowedWorkspaces`; the error says why not.
 pub fn entitled(workspace: &Workspace, rules: &[String]) -> Result<(), String> {
     if rules.is_empty() {
         return Ok(());
     }
-    let mut needs_path = false;
+    // Rules that cannot be judged, as the workspace's path is not known.
+    let mut unjudged = Vec::new();
     for rule in rules {
         match Rule::parse(rule) {
             Ok(Rule::Name(name)) if name == workspace.logical_cluster.as_str() => return Ok(()),
             Ok(path @ Rule::Path(_)) => match &workspace.path {
                 Some(known) if path.matches_path(known) => return Ok(()),
                 Some(_) => {}
-                None => needs_path = true,
+                None => unjudged.push(rule),
             },
             _ => {}
         }
     }
-    let listed = rules.join(", ");
-    if needs_path {
-        Err(format!(
-            "this workspace is not known to be under any of the platform's allowedWorkspaces ({listed}): its path could not be resolved"
-        ))
+    if unjudged.is_empty() {
+        Err(format!("this workspace is under none of the platform's allowedWorkspaces ({})", some(rules)))
     } else {
-        Err(format!("this workspace is under none of the platform's allowedWorkspaces ({listed})"))
+        Err(format!(
+            "the path of this workspace could not be resolved, so it is not known to be under any of the platform's allowedWorkspaces ({})",
+            some(&unjudged)
+        ))
     }
 }
+
+/// The first rules, and how many there are besides.
+fn some(rules: &[impl AsRef<str>]) -> String {
+    let listed: Vec<String> = rules.iter().take(SHOWN_RULES).map(|rule| shown(rule.as_ref())).collect();
+    match rules.len().saturating_sub(SHOWN_RULES) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
