@@ -36,7 +36,7 @@ pub enum Plan {
         /// For the tenant.
         message: String,
         /// Whether the projection that exists is what the spec asks for.
-        in_sync: bool,
+        stand: Stand,
     },
     /// A provider is selected and every pool resolved.
     Place {
@@ -49,6 +49,20 @@ pub enum Plan {
     },
 }
 
+/// How a projection stands that is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// It is what the spec asks for.
+    InSync,
+    /// There is none, or it is what an earlier spec asked for.
+    Other,
+    /// Somebody deletes it.
+    Leaving {
+        /// The finalizers that it waits for.
+        blockers: Vec<String>,
+    },
+}
+
 /// What it takes to make the projection match.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
@@ -58,6 +72,11 @@ pub enum Act {
     Create(Box<Projection>),
     /// Replace it.
     Update(Box<Projection>),
+    /// It is ours and somebody deletes it: only once it is gone can it be created anew.
+    AwaitRemoval {
+        /// The finalizers that it waits for.
+        blockers: Vec<String>,
+    },
     /// An object of its name is not ours and is left alone.
     Foreign,
 }
@@ -104,10 +123,11 @@ pub fn plan(gathered: &Gathered<'_>) -> Plan {
     let decision = schedule(Request { cluster, catalog, providers, projection: ours });
     let message = decision.message();
     match decision {
-        Decision::Unschedulable { reason, message } => Plan::Refuse { reason, message, in_sync: shows(ours, cluster) },
+        Decision::Unschedulable { reason, message } => Plan::Refuse { reason, message, stand: stand(ours, cluster) },
         Decision::Scheduled { provider, pools, .. } => {
             let wanted = desired(cluster, &provider, &pools);
             let act = match (ours, whose.is_some()) {
+                (Some(current), _) if current.metadata.is_deleting() => Act::AwaitRemoval { blockers: current.metadata.finalizers.clone() },
                 (Some(current), _) => differs(current, &wanted).map_or(Act::Nothing, |put| Act::Update(Box::new(put))),
                 (None, true) => Act::Foreign,
                 (None, false) => Act::Create(Box::new(wanted)),
@@ -119,7 +139,7 @@ pub fn plan(gathered: &Gathered<'_>) -> Plan {
 
 /// Something that a decision needs is missing: it matters only to a cluster that is not scheduled for its current generation.
 fn without_decision(cluster: &KubernetesCluster, ours: Option<&Projection>, reason: Reason, message: String) -> Plan {
-    if is_settled(cluster) { Plan::Keep } else { Plan::Refuse { reason, message, in_sync: shows(ours, cluster) } }
+    if is_settled(cluster) { Plan::Keep } else { Plan::Refuse { reason, message, stand: stand(ours, cluster) } }
 }
 
 /// Whether the cluster is scheduled for its current generation.
@@ -129,8 +149,15 @@ pub fn is_settled(cluster: &KubernetesCluster) -> bool {
 }
 
 /// Whether the projection shows what the spec asks for, with whatever types it has.
-fn shows(projection: Option<&Projection>, cluster: &KubernetesCluster) -> bool {
-    let Some(projection) = projection else { return false };
+fn stand(projection: Option<&Projection>, cluster: &KubernetesCluster) -> Stand {
+    match projection {
+        Some(projection) if projection.metadata.is_deleting() => Stand::Leaving { blockers: projection.metadata.finalizers.clone() },
+        Some(projection) if shows(projection, cluster) => Stand::InSync,
+        _ => Stand::Other,
+    }
+}
+
+fn shows(projection: &Projection, cluster: &KubernetesCluster) -> bool {
     let pools: Vec<_> = projection
         .spec
         .node_pools

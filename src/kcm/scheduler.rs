@@ -19,7 +19,8 @@ use crate::reconciler::{
 };
 
 use super::catalog::{Catalog, Change};
-use super::plan::{Act, Gathered, PROJECTED, Plan, SCHEDULED, entitled, is_settled, plan};
+use super::message::named;
+use super::plan::{Act, Gathered, PROJECTED, Plan, SCHEDULED, Stand, entitled, is_settled, plan};
 use super::project::{Ownership, ownership};
 use super::topics;
 
@@ -91,6 +92,7 @@ impl Scheduler {
         }
         let held = ctx.hold(cluster, pin).await?;
         match act {
+            Act::AwaitRemoval { blockers } => return Ok(leaving(blockers)),
             Act::Create(wanted) => match self.projection.create(ctx, &held, wanted).await {
                 Err(error) if matches!(error.failure(), Failure::NotAllowed(_)) => {
                     let message = "nothing new can be created here: the workspace's binding is being deleted";
@@ -103,6 +105,13 @@ impl Scheduler {
         }
         Ok(ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"))
     }
+}
+
+/// What is said of a projection that somebody else deletes; its end wakes the cluster, and it is created anew.
+fn leaving(blockers: &[String]) -> ReportedCondition {
+    let message =
+        format!("somebody is deleting the projection, which waits for: {}; only once it is gone can it be created anew", named(blockers));
+    ReportedCondition::new(PROJECTED, false, Reason::Pending, message)
 }
 
 const NEEDY: &str = "needy";
@@ -163,11 +172,11 @@ impl Reconciler for Scheduler {
                 let scheduled = ReportedCondition::new(SCHEDULED, false, Reason::Pending, message);
                 Ok(Report::new(()).with(scheduled).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
             }
-            Plan::Refuse { reason, message, in_sync } => {
-                let projected = if in_sync {
-                    ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec")
-                } else {
-                    ReportedCondition::new(PROJECTED, false, Reason::NotScheduled, "see Scheduled")
+            Plan::Refuse { reason, message, stand } => {
+                let projected = match stand {
+                    Stand::InSync => ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"),
+                    Stand::Other => ReportedCondition::new(PROJECTED, false, Reason::NotScheduled, "see Scheduled"),
+                    Stand::Leaving { blockers } => leaving(&blockers),
                 };
                 let recheck = self.recheck(reason, &ctx.config);
                 Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, false, reason, message)).with(projected).recheck(recheck))
