@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
+use crate::api::condition::ConditionStatus;
 use crate::api::config::ProviderConfig;
 use crate::api::meta::{Kind, KindRef};
 use crate::api::names::ObjectName;
@@ -78,6 +79,23 @@ impl Scheduler {
         }
     }
 
+    /// An orphan's end is for good: neither that the cluster is this one nor that the orphan is none is taken from a cache that may lag.
+    async fn remove_orphan(
+        &self,
+        ctx: &Context<ProviderConfig>,
+        cluster: &KubernetesCluster,
+        orphan: &Projection,
+    ) -> Result<Report, KcmError> {
+        let live: Option<KubernetesCluster> = ctx.clusters.control_plane.get(&cluster.object_name()).await?;
+        if live.is_none_or(|live| live.metadata.uid() != cluster.metadata.uid()) {
+            return Ok(Report::unchanged().recheck(Recheck::Backoff));
+        }
+        let _ = self.projection.delete(ctx, orphan).await?;
+        let message = "the projection of an earlier cluster of this name is being deleted";
+        let unknown = ReportedCondition::new(SCHEDULED, ConditionStatus::Unknown, Reason::NotEvaluated, "see Projected");
+        Ok(Report::new(()).with(unknown).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
+    }
+
     async fn place(
         &self,
         ctx: &Context<ProviderConfig>,
@@ -87,7 +105,8 @@ impl Scheduler {
     ) -> Result<ReportedCondition, KcmError> {
         let pin = if cluster.provider().is_none() { json!({"spec": {"providerRef": {"name": provider}}}) } else { json!({}) };
         if *act == Act::Foreign {
-            let message = "an object of this name exists that KCM did not make; it is left alone: delete it, or rename the cluster";
+            let message = "a projection of this name exists that KCM did not make; it is left alone: order the cluster under another name, \
+                           or ask the platform's operator";
             return Ok(ReportedCondition::new(PROJECTED, false, Reason::ForeignProjection, message));
         }
         let held = ctx.hold(cluster, pin).await?;
@@ -166,12 +185,7 @@ impl Reconciler for Scheduler {
         match plan {
             // What could not be read wakes the cluster when it can be; nothing else is to be done before.
             Plan::Keep => Ok(Report::unchanged()),
-            Plan::RemoveOrphan(orphan) => {
-                let _ = self.projection.delete(ctx, &orphan).await?;
-                let message = "the projection of an earlier cluster of this name is being deleted";
-                let scheduled = ReportedCondition::new(SCHEDULED, false, Reason::Pending, message);
-                Ok(Report::new(()).with(scheduled).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
-            }
+            Plan::RemoveOrphan(orphan) => self.remove_orphan(ctx, cluster, &orphan).await,
             Plan::Refuse { reason, message, stand } => {
                 let projected = match stand {
                     Stand::InSync => ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"),
@@ -195,19 +209,22 @@ impl Reconciler for Scheduler {
         if !cluster.metadata.finalizers.iter().any(|finalizer| finalizer == PROJECTION_FINALIZER) {
             return Ok(Deletion::Done);
         }
-        // What the cache does not show may still be there: only the server's own word releases the finalizer.
-        let projection = match self.projection.get(ctx)? {
+        // What the cache does not show, or shows as another's, may be there and ours: only the server's own word releases the finalizer.
+        let ours = |projection: &Projection| ownership(projection, cluster) == Ownership::Ours;
+        let projection = match self.projection.get(ctx)?.filter(ours) {
             Some(projection) => Some(projection),
-            None => self.projection.look(ctx, &cluster.object_name()).await?,
+            None => self.projection.look(ctx, &cluster.object_name()).await?.filter(ours),
         };
-        let Some(projection) = projection.filter(|projection| ownership(projection, cluster) == Ownership::Ours) else {
-            return Ok(Deletion::Done);
-        };
+        let Some(projection) = projection else { return Ok(Deletion::Done) };
         if !projection.metadata.is_deleting() && self.projection.delete(ctx, &projection).await? == Removal::Gone {
             return Ok(Deletion::Done);
         }
-        let blockers = projection.metadata.finalizers.join(", ");
-        let message = format!("the provider is still taking the cluster down; the projection waits for: {blockers}");
-        Ok(Deletion::Pending(Report::new(()).with(ReportedCondition::new(PROJECTED, false, Reason::Deleting, message))))
+        let message =
+            format!("the provider is still taking the cluster down; the projection waits for: {}", named(&projection.metadata.finalizers));
+        let deleting = ReportedCondition::new(PROJECTED, false, Reason::Deleting, message);
+        Ok(Deletion::Pending(Report::new(()).with(deleting)))
     }
 }
+
+#[cfg(test)]
+mod tests;
