@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
-use crate::api::condition::ConditionStatus;
+use crate::api::condition::{self, ConditionStatus};
 use crate::api::config::ProviderConfig;
-use crate::api::meta::{Kind, KindRef};
+use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::names::ObjectName;
 use crate::api::projection::Projection;
 use crate::api::provider::Provider;
@@ -133,6 +133,10 @@ fn leaving(blockers: &[String]) -> ReportedCondition {
     ReportedCondition::new(PROJECTED, false, Reason::Pending, message)
 }
 
+fn says_deleting(cluster: &KubernetesCluster) -> bool {
+    condition::find(cluster.conditions(), PROJECTED).is_some_and(|projected| projected.reason == Reason::Deleting.as_str())
+}
+
 const NEEDY: &str = "needy";
 
 fn needy(cluster: &KubernetesCluster) -> Vec<Topic> {
@@ -216,13 +220,23 @@ impl Reconciler for Scheduler {
             None => self.projection.look(ctx, &cluster.object_name()).await?.filter(ours),
         };
         let Some(projection) = projection else { return Ok(Deletion::Done) };
-        if !projection.metadata.is_deleting() && self.projection.delete(ctx, &projection).await? == Removal::Gone {
-            return Ok(Deletion::Done);
-        }
-        let message =
+        let mut recheck = Recheck::OnChange;
+        let mut message =
             format!("the provider is still taking the cluster down; the projection waits for: {}", named(&projection.metadata.finalizers));
+        if !projection.metadata.is_deleting() {
+            match self.projection.delete(ctx, &projection).await {
+                Ok(Removal::Gone) => return Ok(Deletion::Done),
+                Ok(Removal::Going) => {}
+                // Said once, so that the tenant knows; then it fails as any other call does, which the operator sees.
+                Err(error) if matches!(error.failure(), Failure::Forbidden(_) | Failure::NotAllowed(_)) && !says_deleting(cluster) => {
+                    recheck = Recheck::Backoff;
+                    message = format!("the projection cannot be deleted: {error}");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         let deleting = ReportedCondition::new(PROJECTED, false, Reason::Deleting, message);
-        Ok(Deletion::Pending(Report::new(()).with(deleting)))
+        Ok(Deletion::Pending(Report::new(()).with(deleting).recheck(recheck)))
     }
 }
 

@@ -208,3 +208,19 @@ async fn a_finalizer_goes_only_on_the_servers_own_word() {
         assert_eq!(server.asked(), ["get projection"], "another's projection is left alone");
     }
 }
+
+#[tokio::test]
+async fn a_refused_deletion_is_said_once_and_then_fails() {
+    let server = Arc::new(Server { refuses: true, ..Server::new(None, None) });
+    let (scheduler, ctx) = context(&server, Some(projection_of("u1")));
+    let mut demo = cluster("u1");
+    let Deletion::Pending(report) = scheduler.delete(&ctx, &demo).await.unwrap() else { panic!("it is not gone") };
+    let [said] = report.conditions() else { panic!("{report:?}") };
+    assert_eq!((said.type_, said.reason), (PROJECTED, Reason::Deleting));
+    assert!(said.message.starts_with("the projection cannot be deleted: ") && said.message.contains("no rule allows it"), "{said:?}");
+
+    let written = json!({"conditions": [{"type": PROJECTED, "status": "False", "reason": "Deleting", "message": said.message,
+        "observedGeneration": 1, "lastTransitionTime": "2026-11-30T00:00:00Z"}]});
+    demo.status = Some(serde_json::from_value(written).unwrap());
+    scheduler.delete(&ctx, &demo).await.expect_err("the operator's log and metrics hear of it from then on");
+}
