@@ -127,8 +127,8 @@ async fn a_foreign_projection_is_not_said_to_be_its_tenants_to_delete() {
     let server = Arc::new(Server::new(None, None));
     let (scheduler, ctx) = offered(&server, foreign());
     let report = scheduler.create_or_update(&ctx, &cluster("u1")).await.unwrap();
-    let [scheduled, projected] = report.conditions() else { panic!("{report:?}") };
-    assert_eq!((scheduled.reason, projected.reason), (Reason::Scheduled, Reason::ForeignProjection));
+    let [decided, projected] = report.conditions() else { panic!("{report:?}") };
+    assert_eq!((decided.reason, projected.reason), (Reason::Scheduled, Reason::ForeignProjection));
     assert!(projected.message.ends_with("order the cluster under another name, or ask the platform's operator"), "{projected:?}");
     assert_eq!(server.asked(), Vec::<String>::new(), "it is left alone");
 }
@@ -145,8 +145,8 @@ async fn a_projection_that_somebody_deletes_is_said_to_be_going_and_is_not_writt
     demo.spec.provider_ref = Some(ProviderRef { name: "otc".to_owned() });
     ctx.inside.snapshot.lock().raw = serde_json::to_value(&demo).unwrap();
     let report = scheduler.create_or_update(&ctx, &demo).await.unwrap();
-    let [scheduled, projected] = report.conditions() else { panic!("{report:?}") };
-    assert_eq!((scheduled.reason, projected.status, projected.reason), (Reason::Scheduled, ConditionStatus::False, Reason::Pending));
+    let [decided, projected] = report.conditions() else { panic!("{report:?}") };
+    assert_eq!((decided.reason, projected.status, projected.reason), (Reason::Scheduled, ConditionStatus::False, Reason::Pending));
     let message =
         "somebody is deleting the projection, which waits for: otc.example.org/machines; only once it is gone can it be created anew";
     assert_eq!(projected.message, message);
@@ -157,7 +157,7 @@ async fn a_projection_that_somebody_deletes_is_said_to_be_going_and_is_not_writt
 async fn a_cluster_that_names_a_provider_it_does_not_live_with_is_looked_at_by_the_clock() {
     let server = Arc::new(Server::new(None, None));
     let (scheduler, ctx) = offered(&server, projection_of("u1"));
-    for (named, looked_at) in [("otc", Recheck::OnChange), ("aws", Recheck::After(Duration::from_secs(300)))] {
+    for (named, looked_at) in [("otc", Recheck::OnChange), ("aws", Recheck::After(Duration::from_mins(5)))] {
         let mut demo = cluster("u1");
         demo.spec.provider_ref = Some(ProviderRef { name: named.to_owned() });
         ctx.inside.snapshot.lock().raw = serde_json::to_value(&demo).unwrap();
