@@ -21,9 +21,21 @@ pub const MAX_LEN: usize = 32;
 
 /// The regular expression (RE2, as API servers use) of a quantity's text in the schema.
 ///
-/// With [`MAX_LEN`] it accepts what the parser accepts and nothing else, but for values above the largest (2^63 - 1), which a pattern
-/// cannot tell.
-pub const PATTERN: &str = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*([0-9]|1[0-8]))?$";
+/// With [`MAX_LEN`] it accepts nothing that the parser refuses, so that no object is stored that cannot be read. A pattern cannot compare with
+/// the largest value (2^63 - 1), so it bounds the digits before the point by the suffix: 18 without one, 15 for k and Ki, 12 for M and Mi and so
+/// on, less than 7.9 for E and Ei, and 3 before a positive exponent, which is at most 15. What the parser accepts beyond that is larger than any
+/// machine.
+pub const PATTERN: &str = concat!(
+    r"^\+?(",
+    r"(0*[0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([num]|[eE]-0*([0-9]|1[0-8]))?|",
+    r"(0*[0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)(k|Ki)|",
+    r"(0*[0-9]{1,12}(\.[0-9]*)?|\.[0-9]+)Mi?|",
+    r"(0*[0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)Gi?|",
+    r"(0*[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+)Ti?|",
+    r"(0*[0-9]{1,3}(\.[0-9]*)?|\.[0-9]+)(Pi?|[eE]\+?0*([0-9]|1[0-5]))|",
+    r"(0*[0-6](\.[0-9]*)?|0*7(\.([0-8][0-9]*)?)?|\.[0-9]+)Ei?",
+    r")$"
+);
 
 /// An exponent beyond this is refused: `1e18` is the last power of ten below the largest value.
 const MAX_EXPONENT: i32 = 18;

@@ -64,11 +64,11 @@ reasons! {
     InvalidObject,
     /// The provider's configuration is missing or was never valid.
     ConfigUnavailable,
-    /// Access that was asked for is not granted yet.
+    /// Access that was asked for is not granted yet. Reserved: nothing writes it into a condition yet.
     AccessPending,
-    /// Access that was asked for was denied.
+    /// Access that was asked for was denied. In metrics and logs; reserved as a condition's reason.
     AccessDenied,
-    /// Another object of this kind in the workspace is the one that counts.
+    /// Another object of this kind in the workspace is the one that counts. Reserved: nothing writes it yet.
     Superseded,
     /// The runtime did not call the reconciler; another condition says why.
     NotEvaluated,

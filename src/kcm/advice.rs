@@ -64,12 +64,13 @@ fn other_version(judge: &Judge<'_>) -> Vec<String> {
     helps.take(TRIES).collect()
 }
 
-/// Only before spec.providerRef is set: it fixes the region.
+/// Only before spec.providerRef is set: it fixes the region. A cluster that lives somewhere can only be told to stay there.
 fn other_region(judge: &Judge<'_>) -> Vec<String> {
-    if judge.pin.is_some() {
-        return Vec::new();
-    }
-    let regions = nearest::regions(judge.region(), judge.catalog().served_regions().map(|(name, _)| name).collect());
+    let regions = match (judge.request.cluster.provider(), judge.request.projection) {
+        (None, None) => nearest::regions(judge.region(), judge.catalog().served_regions().map(|(name, _)| name).collect()),
+        (None, Some(_)) => judge.lives_in.into_iter().collect(),
+        (Some(_), _) => Vec::new(),
+    };
     let helps = regions.into_iter().filter_map(|region| {
         let provider = served_if(judge, |cluster| region.clone_into(&mut cluster.spec.region))?;
         Some(format!("tenant: set spec.region to {} (provider {provider})", shown(region)))
@@ -115,7 +116,8 @@ fn change_pool(judge: &Judge<'_>) -> Vec<String> {
 /// For offerings that lack the region or the version and nothing else.
 fn extend_offering(judge: &Judge<'_>) -> Vec<String> {
     let counts = |offering: &&Offering| {
-        judge.pin.is_none_or(|pin| pin == offering.provider())
+        judge.lives_in.is_none()
+            && judge.pin.is_none_or(|pin| pin == offering.provider())
             && judge.request.providers.contains(offering.provider())
             && judge.unsatisfied(offering).is_none()
     };

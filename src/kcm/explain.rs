@@ -166,7 +166,7 @@ fn candidate(judge: &Judge<'_>, offering: &Offering, chosen: Option<&str>) -> Ca
         pool,
         detail: clip(detail, message::MAX),
         rules: Rules {
-            region: offering.is_in(judge.region()),
+            region: judge.serves_region(offering),
             version: offering.has_version(judge.version()),
             pinned: judge.pin.map(|pin| pin == offering.provider()),
             configured: judge.request.providers.contains(offering.provider()),
@@ -180,6 +180,9 @@ const LIST: usize = message::MAX / 3;
 
 fn detail(judge: &Judge<'_>, offering: &Offering, judgement: Judgement) -> String {
     match judgement {
+        Judgement::RegionNotServed if judge.lives_in.is_some() => {
+            format!("the cluster lives in region {} and never moves", shown(judge.lives_in.unwrap_or_default()))
+        }
         Judgement::RegionNotServed => {
             let regions = nearest::regions(judge.region(), offering.regions().collect());
             format!("serves {}", list(regions.into_iter().map(shown), LIST))

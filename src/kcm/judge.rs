@@ -11,8 +11,10 @@ use crate::api::tenant::NodePool;
 /// One request, made ready to judge many offerings.
 pub(super) struct Judge<'a> {
     pub(super) request: Request<'a>,
-    /// The only provider that counts (rule 4).
+    /// The only provider that counts (rule 4): the one where the cluster lives, else the one that its spec names.
     pub(super) pin: Option<&'a str>,
+    /// The region where the cluster lives, where its spec asks for another: it never moves, so nothing serves it.
+    pub(super) lives_in: Option<&'a str>,
     /// In the tenant's order.
     pub(super) demands: Vec<Demand<'a>>,
 }
@@ -52,14 +54,16 @@ pub(super) enum Lost<'a> {
 impl<'a> Judge<'a> {
     pub(super) fn new(request: Request<'a>) -> Self {
         let Request { cluster, catalog, projection, .. } = request;
-        let pin = cluster.provider().or_else(|| projection.map(|projection| projection.spec.provider_ref.name.as_str()));
+        // Its nodes are where its projection says, whatever was written into the spec since.
+        let pin = projection.map(|projection| projection.spec.provider_ref.name.as_str()).or_else(|| cluster.provider());
+        let lives_in = projection.map(|projection| projection.spec.region.as_str()).filter(|region| *region != cluster.spec.region);
         let record = projection.map(Requests::of);
         let demands = cluster.spec.node_pools.iter().map(|pool| {
             let unchanged = record.as_ref().is_some_and(|record| !record.changed(pool));
             let live = projection.filter(|_| unchanged).and_then(|p| p.spec.node_pools.iter().find(|live| live.name == pool.name));
             Demand::new(pool, live.map(|live| live.type_.as_str()), catalog, &cluster.spec.region)
         });
-        Self { request, pin, demands: demands.collect() }
+        Self { request, pin, lives_in, demands: demands.collect() }
     }
 
     pub(super) fn catalog(&self) -> &'a Catalog {
@@ -77,6 +81,7 @@ impl<'a> Judge<'a> {
     /// The offerings that serve region and version, pinned: of that provider, by provider name, then offering name.
     pub(super) fn serving(&self) -> impl Iterator<Item = &'a Offering> {
         let in_region = match self.pin {
+            _ if self.lives_in.is_some() => &[][..],
             Some(provider) => self.catalog().serving_of(self.region(), provider),
             None => self.catalog().serving(self.region()),
         };
@@ -85,7 +90,7 @@ impl<'a> Judge<'a> {
 
     /// Rules 1, 2, 4 and 5 for one offering.
     pub(super) fn judge(&self, offering: &Offering) -> Judgement {
-        if !offering.is_in(self.region()) {
+        if !self.serves_region(offering) {
             Judgement::RegionNotServed
         } else if !offering.has_version(self.version()) {
             Judgement::VersionNotServed
@@ -96,6 +101,16 @@ impl<'a> Judge<'a> {
         } else {
             self.unsatisfied(offering).map_or(Judgement::Fits, Judgement::PoolUnsatisfied)
         }
+    }
+
+    /// Whether the offering serves the region asked for; none does that for a cluster that lives elsewhere.
+    pub(super) fn serves_region(&self, offering: &Offering) -> bool {
+        self.lives_in.is_none() && offering.is_in(self.region())
+    }
+
+    /// The provider that the spec names, where the cluster lives with another one.
+    pub(super) fn named_in_vain(&self) -> Option<&'a str> {
+        self.request.cluster.provider().filter(|named| self.pin.is_some_and(|pin| pin != *named))
     }
 
     /// The first pool that no type of the offering serves, whatever else speaks for or against it.

@@ -45,6 +45,11 @@ pub(super) fn list<I: Into<String>>(items: impl IntoIterator<Item = I>, budget: 
     text
 }
 
+/// The finalizers that something waits for.
+pub(super) fn named(finalizers: &[String]) -> String {
+    if finalizers.is_empty() { "no finalizer any more".to_owned() } else { list(finalizers.iter().map(|name| shown(name)), MAX / 2) }
+}
+
 /// What ` and N more` takes for any N that a catalog in memory has.
 const AND_MORE: usize = 20;
 

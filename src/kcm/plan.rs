@@ -13,6 +13,7 @@ use crate::api::tenant::KubernetesCluster;
 use crate::reconciler::Workspace;
 
 use super::catalog::Catalog;
+use super::message::shown;
 use super::project::{Ownership, desired, differs, ownership};
 use super::schedule::{Decision, Request, schedule};
 
@@ -35,7 +36,7 @@ pub enum Plan {
         /// For the tenant.
         message: String,
         /// Whether the projection that exists is what the spec asks for.
-        in_sync: bool,
+        stand: Stand,
     },
     /// A provider is selected and every pool resolved.
     Place {
@@ -48,6 +49,20 @@ pub enum Plan {
     },
 }
 
+/// How a projection stands that is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// It is what the spec asks for.
+    InSync,
+    /// There is none, or it is what an earlier spec asked for.
+    Other,
+    /// Somebody deletes it.
+    Leaving {
+        /// The finalizers that it waits for.
+        blockers: Vec<String>,
+    },
+}
+
 /// What it takes to make the projection match.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
@@ -57,6 +72,11 @@ pub enum Act {
     Create(Box<Projection>),
     /// Replace it.
     Update(Box<Projection>),
+    /// It is ours and somebody deletes it: only once it is gone can it be created anew.
+    AwaitRemoval {
+        /// The finalizers that it waits for.
+        blockers: Vec<String>,
+    },
     /// An object of its name is not ours and is left alone.
     Foreign,
 }
@@ -103,10 +123,11 @@ pub fn plan(gathered: &Gathered<'_>) -> Plan {
     let decision = schedule(Request { cluster, catalog, providers, projection: ours });
     let message = decision.message();
     match decision {
-        Decision::Unschedulable { reason, message } => Plan::Refuse { reason, message, in_sync: shows(ours, cluster) },
+        Decision::Unschedulable { reason, message } => Plan::Refuse { reason, message, stand: stand(ours, cluster) },
         Decision::Scheduled { provider, pools, .. } => {
             let wanted = desired(cluster, &provider, &pools);
             let act = match (ours, whose.is_some()) {
+                (Some(current), _) if current.metadata.is_deleting() => Act::AwaitRemoval { blockers: current.metadata.finalizers.clone() },
                 (Some(current), _) => differs(current, &wanted).map_or(Act::Nothing, |put| Act::Update(Box::new(put))),
                 (None, true) => Act::Foreign,
                 (None, false) => Act::Create(Box::new(wanted)),
@@ -118,7 +139,7 @@ pub fn plan(gathered: &Gathered<'_>) -> Plan {
 
 /// Something that a decision needs is missing: it matters only to a cluster that is not scheduled for its current generation.
 fn without_decision(cluster: &KubernetesCluster, ours: Option<&Projection>, reason: Reason, message: String) -> Plan {
-    if is_settled(cluster) { Plan::Keep } else { Plan::Refuse { reason, message, in_sync: shows(ours, cluster) } }
+    if is_settled(cluster) { Plan::Keep } else { Plan::Refuse { reason, message, stand: stand(ours, cluster) } }
 }
 
 /// Whether the cluster is scheduled for its current generation.
@@ -128,8 +149,15 @@ pub fn is_settled(cluster: &KubernetesCluster) -> bool {
 }
 
 /// Whether the projection shows what the spec asks for, with whatever types it has.
-fn shows(projection: Option<&Projection>, cluster: &KubernetesCluster) -> bool {
-    let Some(projection) = projection else { return false };
+fn stand(projection: Option<&Projection>, cluster: &KubernetesCluster) -> Stand {
+    match projection {
+        Some(projection) if projection.metadata.is_deleting() => Stand::Leaving { blockers: projection.metadata.finalizers.clone() },
+        Some(projection) if shows(projection, cluster) => Stand::InSync,
+        _ => Stand::Other,
+    }
+}
+
+fn shows(projection: &Projection, cluster: &KubernetesCluster) -> bool {
     let pools: Vec<_> = projection
         .spec
         .node_pools
@@ -140,29 +168,45 @@ fn shows(projection: Option<&Projection>, cluster: &KubernetesCluster) -> bool {
         && differs(projection, &desired(cluster, &projection.spec.provider_ref.name, &pools)).is_none()
 }
 
+/// How many rules a refused tenant is shown: enough to see what kind they are; the others are the names of other tenants.
+const SHOWN_RULES: usize = 3;
+
 /// Whether a workspace is served under the rules of `allowedWorkspaces`; the error says why not.
 pub fn entitled(workspace: &Workspace, rules: &[String]) -> Result<(), String> {
     if rules.is_empty() {
         return Ok(());
     }
-    let mut needs_path = false;
+    // Rules that cannot be judged, as the workspace's path is not known.
+    let mut unjudged = Vec::new();
     for rule in rules {
         match Rule::parse(rule) {
             Ok(Rule::Name(name)) if name == workspace.logical_cluster.as_str() => return Ok(()),
             Ok(path @ Rule::Path(_)) => match &workspace.path {
                 Some(known) if path.matches_path(known) => return Ok(()),
                 Some(_) => {}
-                None => needs_path = true,
+                None => unjudged.push(rule),
             },
             _ => {}
         }
     }
-    let listed = rules.join(", ");
-    if needs_path {
-        Err(format!(
-            "this workspace is not known to be under any of the platform's allowedWorkspaces ({listed}): its path could not be resolved"
-        ))
+    if unjudged.is_empty() {
+        Err(format!("this workspace is under none of the platform's allowedWorkspaces ({})", some(rules)))
     } else {
-        Err(format!("this workspace is under none of the platform's allowedWorkspaces ({listed})"))
+        Err(format!(
+            "the path of this workspace could not be resolved, so it is not known to be under any of the platform's allowedWorkspaces ({})",
+            some(&unjudged)
+        ))
     }
 }
+
+/// The first rules, and how many there are besides.
+fn some(rules: &[impl AsRef<str>]) -> String {
+    let listed: Vec<String> = rules.iter().take(SHOWN_RULES).map(|rule| shown(rule.as_ref())).collect();
+    match rules.len().saturating_sub(SHOWN_RULES) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,10 @@
 use crate::api::condition::{self, ConditionStatus};
 use crate::api::projection::{Projection, ProjectionStatus};
 use crate::api::reason::Reason;
-use crate::api::tenant::KubernetesCluster;
+use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
 use crate::reconciler::ReportedCondition;
 
+use super::message::named;
 use super::plan::{PROJECTED, SCHEDULED};
 use super::project::{Ownership, ownership};
 
@@ -62,14 +63,29 @@ pub fn judge(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Op
     Some(Verdict { provider, ready })
 }
 
-/// What is said of a cluster that is being deleted; `None` while nothing holds it up.
+/// What is said of a cluster that is being deleted; `None` while nothing is known to hold it up: a cluster that is about to go needs no word.
+///
+/// Three things hold it: its projection, while that waits for finalizers; finalizers of others on itself; and the scheduler, when it says that
+/// it cannot delete the projection.
 pub fn judge_deletion(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Option<Verdict> {
-    let projection =
-        projection.filter(|projection| projection.metadata.is_deleting() && ownership(projection, cluster) == Ownership::Ours)?;
-    let blockers = projection.metadata.finalizers.join(", ");
-    let message = format!("the cluster is being deleted; the projection waits for: {blockers}");
+    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let ours = projection.filter(|projection| ownership(projection, cluster) == Ownership::Ours);
+    let waits = ours.filter(|projection| projection.metadata.is_deleting());
+    let others = cluster.metadata.finalizers.iter().filter(|finalizer| *finalizer != PROJECTION_FINALIZER);
+    let others: Vec<String> = others.cloned().collect();
+    let stuck = condition::find(conditions, PROJECTED)
+        .filter(|projected| ours.is_some() && waits.is_none() && projected.reason == Reason::Deleting.as_str())
+        .map(|projected| projected.message.clone());
+
+    let mut parts: Vec<String> =
+        waits.map(|waits| format!("the projection waits for: {}", named(&waits.metadata.finalizers))).into_iter().collect();
+    parts.extend(stuck);
+    if !others.is_empty() {
+        parts.push(format!("the cluster itself waits for: {}", named(&others)));
+    }
+    let message = (!parts.is_empty()).then(|| format!("the cluster is being deleted; {}", parts.join("; ")))?;
     Some(Verdict {
-        provider: provider_condition(cluster, Some(projection)),
+        provider: provider_condition(cluster, projection),
         ready: ReportedCondition::new(READY, false, Reason::Deleting, message),
     })
 }
@@ -108,3 +124,6 @@ fn provider_condition(cluster: &KubernetesCluster, projection: Option<&Projectio
 fn reported_generation(status: &ProjectionStatus) -> Option<i64> {
     status.observed_generation.or_else(|| condition::find(&status.conditions, READY)?.observed_generation)
 }
+
+#[cfg(test)]
+mod tests;

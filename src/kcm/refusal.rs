@@ -17,6 +17,9 @@ const LIST: usize = message::MAX * 3 / 10;
 
 /// Reason and message; `refused` are the offerings that serve region and version, pinned: of that provider, none of which fits.
 pub(super) fn of(judge: &Judge<'_>, refused: &[(&Offering, Judgement)]) -> (Reason, String) {
+    if let Some(lives_in) = judge.lives_in {
+        return (Reason::OfferingNotFound, moved(judge, lives_in));
+    }
     if refused.is_empty() {
         return (Reason::OfferingNotFound, offering_not_found(judge));
     }
@@ -52,6 +55,16 @@ pub(super) fn largest(judge: &Judge<'_>, listed: &Bits) -> String {
     let most_memory = on_offer().max_by_key(|type_| type_.memory()).filter(|most| most.memory() > largest.memory());
     let besides = most_memory.map(|most| format!(", the one with most memory {}", sized(most))).unwrap_or_default();
     format!("the largest machine type on offer is {}{besides}", sized(largest))
+}
+
+/// For a cluster that was told to move: what its tenant can still do depends on whether the server lets the region be changed.
+fn moved(judge: &Judge<'_>, lives_in: &str) -> String {
+    let (region, lives_in, provider) = (shown(judge.region()), shown(lives_in), shown(judge.pin.unwrap_or_default()));
+    let back = if judge.request.cluster.provider().is_none() { format!("set spec.region back to {lives_in}, or ") } else { String::new() };
+    format!(
+        "region {region} cannot be served: the cluster lives in region {lives_in} of provider {provider} and never moves; what runs stays as \
+         it is; {back}delete the cluster and create it anew"
+    )
 }
 
 fn offering_not_found(judge: &Judge<'_>) -> String {

@@ -32,8 +32,10 @@ pub struct Request<'a> {
 pub enum Decision {
     /// Every pool has a machine type.
     Scheduled {
-        /// The provider's name, for spec.providerRef.name.
+        /// The provider's name, for spec.providerRef.name where that is not set.
         provider: String,
+        /// The provider that spec.providerRef names, where the cluster lives with another one and stays there.
+        named: Option<String>,
         /// The offering that serves it, for people: nothing stores it.
         offering: String,
         /// The tenant's pools in their order.
@@ -77,9 +79,12 @@ impl Decision {
     /// status must not be written for that.
     pub fn message(&self) -> String {
         match self {
-            Self::Scheduled { provider, pools, .. } => {
+            Self::Scheduled { provider, named, pools, .. } => {
+                let stays = named.as_ref().map_or_else(String::new, |named| {
+                    format!(", where it lives: it never migrates to {}, which spec.providerRef names", shown(named))
+                });
                 let pools = pools.iter().map(|pool| format!("{}: {}", shown(&pool.name), shown(&pool.type_)));
-                clip(format!("provider {}; {}", shown(provider), list(pools, message::MAX / 2)), message::MAX)
+                clip(format!("provider {}{stays}; {}", shown(provider), list(pools, message::MAX / 2)), message::MAX)
             }
             Self::Unschedulable { message, .. } => message.clone(),
         }
@@ -104,5 +109,10 @@ fn placed(judge: &Judge<'_>, offering: &Offering) -> Decision {
         let type_ = demand.pick(offering).expect("an offering that fits has a type for each pool");
         PoolType { name: demand.pool.name.clone(), type_: type_.name().to_owned() }
     });
-    Decision::Scheduled { provider: offering.provider().to_owned(), offering: offering.name().to_owned(), pools: pools.collect() }
+    Decision::Scheduled {
+        provider: offering.provider().to_owned(),
+        named: judge.named_in_vain().map(str::to_owned),
+        offering: offering.name().to_owned(),
+        pools: pools.collect(),
+    }
 }

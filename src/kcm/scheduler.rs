@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
+use crate::api::condition::{self, ConditionStatus};
 use crate::api::config::ProviderConfig;
-use crate::api::meta::{Kind, KindRef};
+use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::names::ObjectName;
 use crate::api::projection::Projection;
 use crate::api::provider::Provider;
@@ -19,7 +20,8 @@ use crate::reconciler::{
 };
 
 use super::catalog::{Catalog, Change};
-use super::plan::{Act, Gathered, PROJECTED, Plan, SCHEDULED, entitled, is_settled, plan};
+use super::message::named;
+use super::plan::{Act, Gathered, PROJECTED, Plan, SCHEDULED, Stand, entitled, is_settled, plan};
 use super::project::{Ownership, ownership};
 use super::topics;
 
@@ -77,6 +79,23 @@ impl Scheduler {
         }
     }
 
+    /// An orphan's end is for good: neither that the cluster is this one nor that the orphan is none is taken from a cache that may lag.
+    async fn remove_orphan(
+        &self,
+        ctx: &Context<ProviderConfig>,
+        cluster: &KubernetesCluster,
+        orphan: &Projection,
+    ) -> Result<Report, KcmError> {
+        let live: Option<KubernetesCluster> = ctx.clusters.control_plane.get(&cluster.object_name()).await?;
+        if live.is_none_or(|live| live.metadata.uid() != cluster.metadata.uid()) {
+            return Ok(Report::unchanged().recheck(Recheck::Backoff));
+        }
+        let _ = self.projection.delete(ctx, orphan).await?;
+        let message = "the projection of an earlier cluster of this name is being deleted";
+        let unknown = ReportedCondition::new(SCHEDULED, ConditionStatus::Unknown, Reason::NotEvaluated, "see Projected");
+        Ok(Report::new(()).with(unknown).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
+    }
+
     async fn place(
         &self,
         ctx: &Context<ProviderConfig>,
@@ -86,11 +105,13 @@ impl Scheduler {
     ) -> Result<ReportedCondition, KcmError> {
         let pin = if cluster.provider().is_none() { json!({"spec": {"providerRef": {"name": provider}}}) } else { json!({}) };
         if *act == Act::Foreign {
-            let message = "an object of this name exists that KCM did not make; it is left alone: delete it, or rename the cluster";
+            let message = "a projection of this name exists that KCM did not make; it is left alone: order the cluster under another name, \
+                           or ask the platform's operator";
             return Ok(ReportedCondition::new(PROJECTED, false, Reason::ForeignProjection, message));
         }
         let held = ctx.hold(cluster, pin).await?;
         match act {
+            Act::AwaitRemoval { blockers } => return Ok(leaving(blockers)),
             Act::Create(wanted) => match self.projection.create(ctx, &held, wanted).await {
                 Err(error) if matches!(error.failure(), Failure::NotAllowed(_)) => {
                     let message = "nothing new can be created here: the workspace's binding is being deleted";
@@ -103,6 +124,17 @@ impl Scheduler {
         }
         Ok(ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"))
     }
+}
+
+/// What is said of a projection that somebody else deletes; its end wakes the cluster, and it is created anew.
+fn leaving(blockers: &[String]) -> ReportedCondition {
+    let message =
+        format!("somebody is deleting the projection, which waits for: {}; only once it is gone can it be created anew", named(blockers));
+    ReportedCondition::new(PROJECTED, false, Reason::Pending, message)
+}
+
+fn says_deleting(cluster: &KubernetesCluster) -> bool {
+    condition::find(cluster.conditions(), PROJECTED).is_some_and(|projected| projected.reason == Reason::Deleting.as_str())
 }
 
 const NEEDY: &str = "needy";
@@ -157,24 +189,22 @@ impl Reconciler for Scheduler {
         match plan {
             // What could not be read wakes the cluster when it can be; nothing else is to be done before.
             Plan::Keep => Ok(Report::unchanged()),
-            Plan::RemoveOrphan(orphan) => {
-                let _ = self.projection.delete(ctx, &orphan).await?;
-                let message = "the projection of an earlier cluster of this name is being deleted";
-                let scheduled = ReportedCondition::new(SCHEDULED, false, Reason::Pending, message);
-                Ok(Report::new(()).with(scheduled).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))
-            }
-            Plan::Refuse { reason, message, in_sync } => {
-                let projected = if in_sync {
-                    ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec")
-                } else {
-                    ReportedCondition::new(PROJECTED, false, Reason::NotScheduled, "see Scheduled")
+            Plan::RemoveOrphan(orphan) => self.remove_orphan(ctx, cluster, &orphan).await,
+            Plan::Refuse { reason, message, stand } => {
+                let projected = match stand {
+                    Stand::InSync => ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"),
+                    Stand::Other => ReportedCondition::new(PROJECTED, false, Reason::NotScheduled, "see Scheduled"),
+                    Stand::Leaving { blockers } => leaving(&blockers),
                 };
                 let recheck = self.recheck(reason, &ctx.config);
                 Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, false, reason, message)).with(projected).recheck(recheck))
             }
             Plan::Place { provider, message, act } => {
                 let projected = self.place(ctx, cluster, &provider, &act).await?;
-                Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, true, Reason::Scheduled, message)).with(projected))
+                let report = Report::new(()).with(ReportedCondition::new(SCHEDULED, true, Reason::Scheduled, message)).with(projected);
+                // Its topics are those of the provider that the spec names: of the one where it lives it hears by the clock only.
+                let elsewhere = cluster.provider().is_some_and(|named| named != provider);
+                Ok(if elsewhere { report.recheck(self.recheck(Reason::Scheduled, &ctx.config)) } else { report })
             }
         }
     }
@@ -183,19 +213,32 @@ impl Reconciler for Scheduler {
         if !cluster.metadata.finalizers.iter().any(|finalizer| finalizer == PROJECTION_FINALIZER) {
             return Ok(Deletion::Done);
         }
-        // What the cache does not show may still be there: only the server's own word releases the finalizer.
-        let projection = match self.projection.get(ctx)? {
+        // What the cache does not show, or shows as another's, may be there and ours: only the server's own word releases the finalizer.
+        let ours = |projection: &Projection| ownership(projection, cluster) == Ownership::Ours;
+        let projection = match self.projection.get(ctx)?.filter(ours) {
             Some(projection) => Some(projection),
-            None => self.projection.look(ctx, &cluster.object_name()).await?,
+            None => self.projection.look(ctx, &cluster.object_name()).await?.filter(ours),
         };
-        let Some(projection) = projection.filter(|projection| ownership(projection, cluster) == Ownership::Ours) else {
-            return Ok(Deletion::Done);
-        };
-        if !projection.metadata.is_deleting() && self.projection.delete(ctx, &projection).await? == Removal::Gone {
-            return Ok(Deletion::Done);
+        let Some(projection) = projection else { return Ok(Deletion::Done) };
+        let mut recheck = Recheck::OnChange;
+        let mut message =
+            format!("the provider is still taking the cluster down; the projection waits for: {}", named(&projection.metadata.finalizers));
+        if !projection.metadata.is_deleting() {
+            match self.projection.delete(ctx, &projection).await {
+                Ok(Removal::Gone) => return Ok(Deletion::Done),
+                Ok(Removal::Going) => {}
+                // Said once, so that the tenant knows; then it fails as any other call does, which the operator sees.
+                Err(error) if matches!(error.failure(), Failure::Forbidden(_) | Failure::NotAllowed(_)) && !says_deleting(cluster) => {
+                    recheck = Recheck::Backoff;
+                    message = format!("the projection cannot be deleted: {error}");
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        let blockers = projection.metadata.finalizers.join(", ");
-        let message = format!("the provider is still taking the cluster down; the projection waits for: {blockers}");
-        Ok(Deletion::Pending(Report::new(()).with(ReportedCondition::new(PROJECTED, false, Reason::Deleting, message))))
+        let deleting = ReportedCondition::new(PROJECTED, false, Reason::Deleting, message);
+        Ok(Deletion::Pending(Report::new(()).with(deleting).recheck(recheck)))
     }
 }
+
+#[cfg(test)]
+mod tests;

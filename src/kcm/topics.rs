@@ -31,7 +31,8 @@ impl<'a> Stance<'a> {
 
 /// The topics of the catalog that concern this cluster, as its spec and conditions stand.
 ///
-/// A cluster without spec.providerRef may be pinned by its projection, which is not looked at here: it hears of every provider.
+/// A cluster without spec.providerRef may be pinned by its projection, which is not looked at here: it hears of every provider. One that names
+/// another provider than its projection hears of the wrong one, so that the scheduler looks at it again with the requeue.
 pub fn concerns_of(cluster: &KubernetesCluster) -> Vec<Topic> {
     let (region, version) = (&cluster.spec.region, &cluster.spec.version);
     vec![match Stance::of(cluster) {

@@ -110,8 +110,9 @@ async fn an_orphan_of_an_earlier_cluster_goes_before_the_new_one_is_scheduled() 
 
     let manager = platform.manager().await;
 
-    let waiting = tenant.wait("demo", "Scheduled", "False", "Pending").await;
-    assert!(condition(&waiting, "Scheduled").unwrap()["message"].as_str().unwrap().contains("earlier cluster"), "{waiting}");
+    let waiting = tenant.wait("demo", "Projected", "False", "Pending").await;
+    assert_eq!(condition(&waiting, "Scheduled").unwrap()["status"], "Unknown", "nothing is decided yet: {waiting}");
+    assert!(condition(&waiting, "Projected").unwrap()["message"].as_str().unwrap().contains("earlier cluster"), "{waiting}");
     assert!(waiting["spec"].get("providerRef").is_none(), "nothing of the orphan is taken over");
     let orphan = tenant.leaving_projection("demo").await;
     assert_eq!(orphan["metadata"]["ownerReferences"][0]["uid"], earlier["metadata"]["uid"]);

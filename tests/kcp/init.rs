@@ -168,6 +168,7 @@ async fn the_server_refuses_what_breaks_a_rule_of_a_clusters_spec() {
         ("no pools", json!({ "nodePools": [] }), "should have at least 1 items"),
         ("a pool twice", json!({ "nodePools": [pool("a", json!("1")), pool("a", json!("1"))] }), "Duplicate value"),
         ("a pool's name", json!({ "nodePools": [pool("A", json!("1"))] }), "should match"),
+        ("cpu that no machine has", json!({ "nodePools": [pool("a", json!("99999999999999999999"))] }), "should match"),
         ("a word for cpu", json!({ "nodePools": [pool("a", json!("four"))] }), "should match"),
         ("negative cpu", json!({ "nodePools": [pool("a", json!(-1))] }), "should be greater than or equal to 0"),
         ("a fraction on the wire", json!({ "nodePools": [pool("a", json!(1.5))] }), "must be of type integer,string"),
@@ -180,6 +181,26 @@ async fn the_server_refuses_what_breaks_a_rule_of_a_clusters_spec() {
     }
     let integer = json!({ "spec": { "nodePools": [pool("a", json!(4))] } });
     client.patch(&CLUSTERS, "default", "demo", &integer).await.expect("an integer is a quantity");
+}
+
+#[tokio::test]
+async fn the_server_refuses_to_move_a_projection_and_lets_it_change_otherwise() {
+    let setup = Setup::new().await;
+    let tenant = setup.tenant().await;
+    let manager = setup.identity(&setup.init(None, false).await).await;
+    let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
+    let demo = eventually("a cluster", async || tenant.client().create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
+    let cases = [
+        (json!({ "providerRef": { "name": "aws" } }), "a cluster never migrates"),
+        (json!({ "region": "eu-nl" }), "a cluster never moves"),
+    ];
+    for (spec, message) in cases {
+        let refused = runtime.patch(&PROJECTIONS, "default", "demo", &json!({ "spec": spec })).await.expect_err(message);
+        assert!(refused.code() == Some(422) && refused.to_string().contains(message), "{refused}");
+    }
+    let changed = json!({ "spec": { "version": "1.33.6", "nodePools": [{ "name": "other", "replicas": 9, "type": "m-8-32" }] } });
+    runtime.patch(&PROJECTIONS, "default", "demo", &changed).await.expect("it is scaled and upgraded");
 }
 
 #[tokio::test]

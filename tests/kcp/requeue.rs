@@ -69,8 +69,7 @@ async fn a_workspace_that_is_allowed_meanwhile_is_served_by_the_requeue_alone() 
     tenant.provider("otc").await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     let message = refused(&tenant, "demo", "NotEntitled").await;
-    let expected =
-        "this workspace is not known to be under any of the platform's allowedWorkspaces (root:nobody:*): its path could not be resolved";
+    let expected = "the path of this workspace could not be resolved, so it is not known to be under any of the platform's allowedWorkspaces (root:nobody:*)";
     assert_eq!(message, expected);
     configure(&platform, rule(tenant.workspace.logical_cluster.as_str())).await;
     cleared_by_requeue(&tenant, "demo", "the workspace is allowed").await;

@@ -59,7 +59,7 @@ fn compare(expected: &Expectation, decision: &Decision) -> Vec<String> {
         wrong.push("expects neither or both of a provider and a reason".to_owned());
     }
     match decision {
-        Decision::Scheduled { provider: got, offering: by, pools: types } => {
+        Decision::Scheduled { provider: got, offering: by, pools: types, .. } => {
             let types: BTreeMap<String, String> = types.iter().map(|pool| (pool.name.clone(), pool.type_.clone())).collect();
             if provider.as_ref() != Some(got) || offering.as_ref().is_some_and(|offering| offering != by) || *pools != types {
                 wrong.push(format!("scheduled on {got} by {by}: {types:?}"));

@@ -91,6 +91,8 @@ struct Pool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Projected {
     provider: String,
+    /// Where it lives; the cluster's region if left out.
+    region: Option<String>,
     pools: BTreeMap<String, String>,
     requests: Option<String>,
 }
@@ -177,7 +179,7 @@ impl Projected {
             metadata: Meta { name: cluster.metadata.name.clone(), annotations: annotations.collect(), ..Meta::default() },
             spec: ProjectionSpec {
                 provider_ref: ProviderRef { name: self.provider.clone() },
-                region: cluster.spec.region.clone(),
+                region: self.region.as_ref().unwrap_or(&cluster.spec.region).clone(),
                 version: cluster.spec.version.clone(),
                 node_pools: pools.collect(),
             },

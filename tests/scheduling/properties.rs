@@ -156,15 +156,34 @@ proptest! {
     }
 
     #[test]
-    fn what_explain_says_is_what_schedule_does(objects in objects(), edits in edits(6), tenant in tenant()) {
+    fn no_spec_moves_what_lives_somewhere(objects in objects(), edits in edits(6), tenant in tenant(), other in tenant()) {
         let catalog = objects.catalog();
-        let tenant = tenant.settled(&schedule(tenant.request(&catalog))).unwrap_or(tenant);
+        if let Some(mut live) = tenant.settled(&schedule(tenant.request(&catalog))) {
+            live.cluster.spec = other.cluster.spec;
+            live.providers.extend(other.providers);
+            let decision = schedule(live.request(&apply(&catalog, &edits)));
+            if types(&decision).is_some() {
+                let (lives, moved) = (&live.projection.as_ref().unwrap().spec, projected(&live, &decision).spec);
+                prop_assert_eq!((&lives.provider_ref, &lives.region), (&moved.provider_ref, &moved.region));
+            }
+        }
+    }
+
+    #[test]
+    fn what_explain_says_is_what_schedule_does(
+        objects in objects(), edits in edits(6), tenant in tenant(), other in tenant(), moved in any::<bool>(),
+    ) {
+        let catalog = objects.catalog();
+        let mut tenant = tenant.settled(&schedule(tenant.request(&catalog))).unwrap_or(tenant);
+        if moved {
+            tenant.cluster.spec = other.cluster.spec;
+        }
         let catalog = apply(&catalog, &edits);
         let (decision, explanation) = (schedule(tenant.request(&catalog)), explain(tenant.request(&catalog)));
         let verdicts = |wanted| explanation.candidates.iter().filter(move |candidate| candidate.verdict == wanted);
         let chosen: Vec<&str> = verdicts(Verdict::Chosen).map(|candidate| candidate.offering.as_str()).collect();
         match &decision {
-            Decision::Scheduled { provider, offering, pools } => {
+            Decision::Scheduled { provider, offering, pools, .. } => {
                 prop_assert_eq!(chosen, vec![offering.as_str()]);
                 prop_assert_eq!((&explanation.provider, &explanation.offering), (&Some(provider.clone()), &Some(offering.clone())));
                 let types: Vec<Option<String>> = pools.iter().map(|pool| Some(pool.type_.clone())).collect();

@@ -186,6 +186,18 @@ pub fn projection() -> Definition {
         .ready()
         .wide("Reason", r#".status.conditions[?(@.type=="Ready")].reason"#)
         .wide("Message", r#".status.conditions[?(@.type=="Ready")].message"#)
+        .rule(
+            "/spec",
+            ".providerRef",
+            "self.providerRef.name == oldSelf.providerRef.name",
+            "providerRef cannot be changed: the nodes live there, and a cluster never migrates",
+        )
+        .rule(
+            "/spec",
+            ".region",
+            "self.region == oldSelf.region",
+            "region cannot be changed: the nodes live there, and a cluster never moves",
+        )
 }
 
 /// `Provider`.

@@ -91,6 +91,42 @@ fn what_is_no_quantity_is_refused_with_its_reason() {
 }
 
 #[test]
+fn the_pattern_takes_the_largest_that_is_sure_to_be_read_and_nothing_beyond() {
+    let pattern = regex::Regex::new(PATTERN).unwrap();
+    let nines = |digits: usize, rest: &str| format!("{}{rest}", "9".repeat(digits));
+    let cases = [
+        (18, ""),
+        (18, ".9999999999"),
+        (18, "n"),
+        (18, "m"),
+        (18, "e-18"),
+        (15, "k"),
+        (15, "Ki"),
+        (12, "M"),
+        (12, "Mi"),
+        (9, "G"),
+        (9, "Gi"),
+        (6, "T"),
+        (6, "Ti"),
+        (3, "P"),
+        (3, ".9Pi"),
+        (3, "e15"),
+        (3, "E+015"),
+    ];
+    for (digits, rest) in cases {
+        let (largest, beyond) = (nines(digits, rest), nines(digits + 1, rest));
+        assert!(pattern.is_match(&largest) && largest.parse::<Quantity>().is_ok(), "{largest}");
+        assert!(!pattern.is_match(&beyond), "{beyond}");
+    }
+    for text in ["7.8999999999999999999999999999Ei", "7E", "6.9999999999Ei", "000007.Ei", "+.5Ei", "0Ki", "007", "16Gi", "500m"] {
+        assert!(pattern.is_match(text) && text.parse::<Quantity>().is_ok(), "{text}");
+    }
+    for text in ["7.9999999999999999999999999999Ei", "8Ei", "8E", "1e16", "1e-19", "99999999999999999999", "1Gi\n", "1K", ".", "Ki", "-1"] {
+        assert!(!pattern.is_match(text), "{text}");
+    }
+}
+
+#[test]
 fn a_suffix_has_the_case_and_the_place_that_kubernetes_gives_it() {
     for text in
         ["1K", "1ki", "1g", "1GB", "1Gib", "1 Gi", " 1", "1 ", "1e", "1E+", "1e3.5", "1k3", "1+5", "1.2.3", "1_000", "1,5", "0x10", "1Gi\n"]
