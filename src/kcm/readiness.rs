@@ -63,3 +63,14 @@ impl Reconciler for Readiness {
         Some(RolledUp { ready: false, observed_generation: generation })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_nobody_can_judge_is_not_ready() {
+        let fields = serde_json::to_value(Readiness::new(&mut Inputs::new()).unevaluated(3)).unwrap();
+        assert_eq!(fields, serde_json::json!({"ready": false, "observedGeneration": 3}));
+    }
+}
