@@ -189,9 +189,8 @@ async fn the_server_refuses_to_move_a_projection_and_lets_it_change_otherwise() 
     let tenant = setup.tenant().await;
     let manager = setup.identity(&setup.init(None, false).await).await;
     let runtime = setup.through(&manager, export::EXPORT, &tenant).await;
-    let demo = tenant.client().create(&CLUSTERS, "default", &cluster("demo")).await.unwrap();
-    // Rights in a virtual workspace take a moment on a busy machine.
-    eventually("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await.is_ok()).await;
+    let demo = answered("a cluster", async || tenant.client().create(&CLUSTERS, "default", &cluster("demo")).await).await;
+    answered("the projection", async || runtime.create(&PROJECTIONS, "default", &projection(&demo)).await).await;
     let cases = [
         (json!({ "providerRef": { "name": "aws" } }), "a cluster never migrates"),
         (json!({ "region": "eu-nl" }), "a cluster never moves"),
