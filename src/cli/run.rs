@@ -39,6 +39,9 @@ pub struct RunArgs {
     /// Reconciles under way at once.
     #[arg(long, default_value_t = 16, value_name = "N")]
     pub workers: usize,
+    /// Requests that wait for an answer at once; 1 for kcp before v0.31, which concurrent requests of one ServiceAccount can crash.
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    pub requests: usize,
     /// Where /readyz, /livez and /metrics are served.
     #[arg(long, value_name = "ADDRESS")]
     pub admin_address: Option<SocketAddr>,
@@ -106,6 +109,7 @@ impl RunArgs {
             workspace: self.connect.workspace,
             config_name: self.provider_config,
             workers: self.workers,
+            requests: self.requests,
             endpoint_overrides: self.endpoint_override,
             admin: self.admin_address,
             ..Options::new(credentials, self.export)

@@ -54,6 +54,11 @@ pub struct Options {
     pub workers: usize,
     /// `(from, to)`: prefixes of endpoint URLs to be replaced, where the addresses that kcp publishes cannot be reached from here.
     pub endpoint_overrides: Vec<(String, String)>,
+    /// Requests that wait for their headers at once. Default 64, which no setting of `workers` up to that makes anybody wait for.
+    ///
+    /// 1 for kcp before v0.31: its virtual workspaces change a map that all requests of one `ServiceAccount` share, and concurrent ones can
+    /// crash it (kcp#3855).
+    pub requests: usize,
     /// Where `/readyz`, `/livez` and `/metrics` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
 }
@@ -68,6 +73,7 @@ impl Options {
             config_name: "kcm".into(),
             workers: 16,
             endpoint_overrides: Vec::new(),
+            requests: 64,
             admin: None,
         }
     }
@@ -177,7 +183,7 @@ impl Runtime {
     /// When it cannot start, or when a part ends that must not; a lost server is no error, it is waited for.
     pub async fn run(self) -> Result<(), RunError> {
         let Self { options, actors, stop, overview, metrics } = self;
-        let transport = Arc::new(Transport::new(options.credentials).await.map_err(RunError::Start)?);
+        let transport = Arc::new(Transport::new(options.credentials, options.requests).await.map_err(RunError::Start)?);
         let provider_base = provider_base(transport.server(), options.workspace.as_deref()).map_err(RunError::Start)?;
         let setup = Setup {
             actors,

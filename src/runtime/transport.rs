@@ -18,7 +18,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::ConfigExt;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
@@ -98,16 +98,24 @@ pub(crate) struct Transport {
     credentials: Credentials,
     service: ArcSwap<Service>,
     last_reload: Mutex<Option<Instant>>,
+    /// How many requests may wait for their headers at once.
+    permits: Semaphore,
     server: String,
 }
 
 impl Transport {
     /// Reads the credentials and builds the client; connects to nothing yet.
-    pub(crate) async fn new(credentials: Credentials) -> Result<Self, String> {
+    pub(crate) async fn new(credentials: Credentials, requests: usize) -> Result<Self, String> {
         let config = credentials.load().await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let service = ArcSwap::from_pointee(service(&config)?);
-        Ok(Self { credentials, service, last_reload: Mutex::new(None), server })
+        Ok(Self {
+            credentials,
+            service,
+            last_reload: Mutex::new(None),
+            permits: Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)),
+            server,
+        })
     }
 
     /// The server of the kubeconfig, as written there.
@@ -143,6 +151,8 @@ impl Transport {
         }
         let body = ask.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();
         let request = request.body(Full::new(body)).map_err(|error| format!("the URL {} is malformed: {error}", ask.url))?;
+        // Given back with the headers: an open watch keeps nobody waiting.
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         let service = Service::clone(&self.service.load());
         service.oneshot(request).await.map_err(|error| causes(error.as_ref()))
     }
@@ -208,6 +218,8 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use axum::Router;
     use axum::http::HeaderMap;
     use axum::routing::get;
@@ -236,7 +248,7 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(said))).await });
         for (user, heard) in [(", as: alice, as-groups: [a, b]", "Bearer secret as alice in a+b"), ("", "Bearer secret as  in ")] {
             let file = kubeconfig(&server, "", user);
-            let transport = Transport::new(Credentials::File(file.path().to_owned())).await.unwrap();
+            let transport = Transport::new(Credentials::File(file.path().to_owned()), 1).await.unwrap();
             let reply = transport.send(&Ask::get(format!("{server}/"), "*/*"), Duration::from_secs(10)).await.unwrap();
             assert_eq!(String::from_utf8_lossy(&reply.body), heard);
         }
@@ -250,5 +262,38 @@ mod tests {
         assert!(refused.contains("proxy-url") && !refused.contains("password"), "{refused}");
         let file = kubeconfig("http://kcp", "", "");
         assert!(Credentials::File(file.path().to_owned()).load().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn no_more_requests_wait_for_their_headers_than_may() {
+        for (may, wanted) in [(1, 1), (2, 2), (64, 4)] {
+            let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let (seen, peak) = (now.clone(), most.clone());
+            let slow = move || {
+                let (now, most) = (now.clone(), most.clone());
+                async move {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    // Long enough for every request that may come to have come, whatever the order of tasks.
+                    while most.load(Ordering::SeqCst) < wanted {
+                        tokio::task::yield_now().await;
+                    }
+                    for _ in 0..1000 {
+                        tokio::task::yield_now().await;
+                    }
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    "done"
+                }
+            };
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let server = format!("http://{}", listener.local_addr().unwrap());
+            let serving = tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(slow))).await });
+            let file = kubeconfig(&server, "", "");
+            let transport = Transport::new(Credentials::File(file.path().to_owned()), may).await.unwrap();
+            let ask = Ask::get(format!("{server}/"), "*/*");
+            let replies = futures::future::join_all((0..4).map(|_| transport.send(&ask, Duration::from_secs(30)))).await;
+            assert!(replies.iter().all(Result::is_ok), "{replies:?}");
+            assert_eq!((peak.load(Ordering::SeqCst), seen.load(Ordering::SeqCst)), (wanted, 0), "{may} may wait at once");
+            serving.abort();
+        }
     }
 }

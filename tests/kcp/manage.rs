@@ -18,7 +18,12 @@ const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresources
 
 async fn start(platform: &Platform) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kcm"));
-    command.arg("run").arg("--kubeconfig").arg(platform.identity().await).args(["--workspace", &platform.connection.path]);
+    command.arg("run").arg("--kubeconfig").arg(platform.identity().await).args([
+        "--workspace",
+        &platform.connection.path,
+        "--requests",
+        "1",
+    ]);
     command.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
 }
 

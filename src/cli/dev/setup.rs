@@ -94,8 +94,8 @@ impl<'a> Setup<'a> {
     async fn options(&self, connection: &Connection, identity: &Identity) -> anyhow::Result<Options> {
         let credentials = Credentials::File(self.site.issue(connection, identity).await?);
         let options = Options::new(credentials, identity.export.as_str()).with_workspace(connection.path.as_str());
-        // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855): few at once make it rare.
-        Ok(Options { workers: 2, ..options })
+        // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855).
+        Ok(Options { requests: 1, ..options })
     }
 
     async fn start(&self, name: &str, runtime: Runtime) -> anyhow::Result<()> {

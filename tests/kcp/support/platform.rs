@@ -104,9 +104,7 @@ impl Platform {
     /// What the manager runs with.
     pub(crate) async fn options(&self) -> runtime::Options {
         let credentials = Credentials::File(self.identity().await);
-        // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855): few at once make it rare.
-        let options = runtime::Options::new(credentials, export::EXPORT).with_workspace(self.connection.path.clone());
-        runtime::Options { workers: 2, ..options }
+        gently(runtime::Options::new(credentials, export::EXPORT).with_workspace(self.connection.path.clone()))
     }
 
     /// What a provider's controller runs with: its own identity at its own door, which is set up here.
@@ -116,7 +114,7 @@ impl Platform {
         let report = init::init(&options).await.unwrap();
         let file = self.folder.path().join(format!("{provider}.kubeconfig"));
         identity::write_kubeconfig(&self.connection, &report.identity, &file).await.unwrap();
-        runtime::Options::new(Credentials::File(file), report.identity.export).with_workspace(self.connection.path.clone())
+        gently(runtime::Options::new(Credentials::File(file), report.identity.export).with_workspace(self.connection.path.clone()))
     }
 
     /// The export of a provider's door.
@@ -264,6 +262,11 @@ impl Tenant {
         let body = json!({"status": {"ready": ready, "observedGeneration": generation, "conditions": [condition]}});
         admin.patch(&PROJECTIONS.subresource("status"), "default", name, &body).await.unwrap();
     }
+}
+
+/// kcp v0.28 can crash on concurrent requests of one `ServiceAccount` through a virtual workspace (kcp#3855): one at a time.
+pub(crate) fn gently(options: runtime::Options) -> runtime::Options {
+    runtime::Options { requests: 1, ..options }
 }
 
 /// A condition of an object, by type.

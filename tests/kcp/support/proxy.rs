@@ -26,7 +26,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::platform::Platform;
+use super::platform::{Platform, gently};
 
 /// What a request does to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,7 @@ impl Proxy {
     pub(crate) fn options(&self, platform: &Platform) -> Options {
         let credentials = Credentials::File(self.kubeconfig.path().to_owned());
         let mut options =
-            Options::new(credentials, platform.report.identity.export.clone()).with_workspace(platform.connection.path.clone());
+            gently(Options::new(credentials, platform.report.identity.export.clone()).with_workspace(platform.connection.path.clone()));
         options.endpoint_overrides = vec![("https://".to_owned(), format!("http://{}/", self.address))];
         options
     }
