@@ -39,7 +39,7 @@ pub struct RunArgs {
     /// Reconciles under way at once.
     #[arg(long, default_value_t = 16, value_name = "N")]
     pub workers: usize,
-    /// Requests that wait for an answer at once; 1 for kcp before v0.31, which concurrent requests of one ServiceAccount can crash.
+    /// Requests that wait for an answer at once; 1 for kcp before v0.31, which concurrent requests of one user can crash.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub requests: usize,
     /// Where /readyz, /livez and /metrics are served.
