@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use kcp_provider_runtime::api::condition::{self, ConditionStatus};
+use kcp_provider_runtime::api::meta::ServiceObject;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Inputs, Recheck, Reconciler, Report, ReportedCondition};
@@ -33,7 +34,7 @@ impl Provider {
     ///
     /// Nothing is remembered here: the object's own condition says since when, so that a restart neither starts anew nor forgets.
     fn left(&self, projection: &Projection, now: Timestamp) -> Duration {
-        let conditions = projection.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        let conditions = projection.conditions();
         let generation = projection.metadata.generation();
         if condition::holds_for(conditions, READY, generation) {
             return Duration::ZERO;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::api::allowed::Rule;
 use crate::api::condition;
-use crate::api::meta::Kind;
+use crate::api::meta::ServiceObject;
 use crate::api::projection::Projection;
 use crate::api::reason::Reason;
 use crate::api::tenant::KubernetesCluster;
@@ -144,8 +144,7 @@ fn without_decision(cluster: &KubernetesCluster, ours: Option<&Projection>, reas
 
 /// Whether the cluster is scheduled for its current generation.
 pub fn is_settled(cluster: &KubernetesCluster) -> bool {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    cluster.provider().is_some() && condition::holds_for(conditions, SCHEDULED, cluster.meta().generation())
+    cluster.provider().is_some() && condition::holds_for(cluster.conditions(), SCHEDULED, cluster.metadata.generation())
 }
 
 /// Whether the projection shows what the spec asks for, with whatever types it has.

@@ -3,6 +3,7 @@
 //! Pure: from the tenant's object with the scheduler's conditions, and the projection with the provider's report.
 
 use crate::api::condition::{self, ConditionStatus};
+use crate::api::meta::ServiceObject;
 use crate::api::projection::{Projection, ProjectionStatus};
 use crate::api::reason::Reason;
 use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
@@ -36,7 +37,7 @@ impl Verdict {
 /// Says how ready a cluster is, or `None` while the scheduler has not spoken for this generation and no old `Ready=True` has to be taken
 /// back: whoever reads `Ready` must never see a stale True, and nobody needs a word twice.
 pub fn judge(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Option<Verdict> {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let conditions = cluster.conditions();
     let generation = cluster.metadata.generation();
     let decided = condition::find(conditions, SCHEDULED).is_some_and(|scheduled| scheduled.observed_generation == Some(generation));
     let was_ready = condition::find(conditions, READY).is_some_and(|ready| ready.status == ConditionStatus::True);
@@ -68,7 +69,7 @@ pub fn judge(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Op
 /// Three things hold it: its projection, while that waits for finalizers; finalizers of others on itself; and the scheduler, when it says that
 /// it cannot delete the projection.
 pub fn judge_deletion(cluster: &KubernetesCluster, projection: Option<&Projection>) -> Option<Verdict> {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let conditions = cluster.conditions();
     let ours = projection.filter(|projection| ownership(projection, cluster) == Ownership::Ours);
     let waits = ours.filter(|projection| projection.metadata.is_deleting());
     let others = cluster.metadata.finalizers.iter().filter(|finalizer| *finalizer != PROJECTION_FINALIZER);

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::catalog::{Catalog, MachineType, Offering};
-use crate::api::condition::holds_for;
-use crate::api::meta::ServiceObject;
+use super::plan::is_settled;
 use crate::api::tenant::KubernetesCluster;
 use crate::reconciler::Topic;
 
@@ -23,7 +22,7 @@ enum Stance<'a> {
 impl<'a> Stance<'a> {
     fn of(cluster: &'a KubernetesCluster) -> Self {
         match cluster.provider() {
-            Some(provider) if holds_for(cluster.conditions(), "Scheduled", cluster.metadata.generation()) => Self::Settled { provider },
+            Some(provider) if is_settled(cluster) => Self::Settled { provider },
             pin => Self::Needy { pin },
         }
     }

@@ -23,12 +23,10 @@ pub(crate) fn body(
 ) -> Option<Value> {
     let metadata = object.get("metadata")?;
     let generation = metadata.get("generation").and_then(Value::as_i64);
-    let present = object.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let find = |type_: &str| present.iter().find(|condition| condition["type"] == type_);
     let mut list = Vec::new();
     let mut changed = false;
     for type_ in actor.conditions {
-        let shown = find(type_);
+        let shown = shown(object, type_);
         let wanted = match conditions.iter().find(|condition| condition.type_ == *type_) {
             Some(said) => condition(said, shown, generation, now),
             None => match shown {
@@ -76,9 +74,13 @@ pub(crate) fn check(actor: &Actor, conditions: &[ReportedCondition]) -> Result<(
 
 /// Whether the object shows this condition as True for its current generation.
 pub(crate) fn holds(object: &Value, type_: &str) -> bool {
-    let present = object.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let generation = object.pointer("/metadata/generation");
-    present.iter().any(|shown| shown["type"] == type_ && shown["status"] == "True" && shown.get("observedGeneration") == generation)
+    shown(object, type_).is_some_and(|shown| shown["status"] == "True" && shown.get("observedGeneration") == generation)
+}
+
+/// The condition of that type that the object shows; a list-map holds at most one.
+fn shown<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    object.pointer("/status/conditions")?.as_array()?.iter().find(|condition| condition["type"] == type_)
 }
 
 fn condition(said: &ReportedCondition, shown: Option<&Value>, generation: Option<i64>, now: &str) -> Value {

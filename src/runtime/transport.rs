@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -129,8 +129,7 @@ impl Transport {
             let response = self.open(ask).await?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
-            let retry_after = parts.headers.get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok()).map(Duration::from_secs);
-            Ok(Reply { status: parts.status, retry_after, body })
+            Ok(Reply { status: parts.status, retry_after: retry_after(&parts.headers), body })
         };
         tokio::time::timeout(deadline, whole).await.unwrap_or_else(|_| Err(format!("no answer within {} s", deadline.as_secs())))
     }
@@ -184,6 +183,11 @@ impl Transport {
             }
         }
     }
+}
+
+/// The wait that the server asks for, where it does so in seconds.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok()).map(Duration::from_secs)
 }
 
 const AGENT: &str = concat!("kcp-provider-runtime/", env!("CARGO_PKG_VERSION"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::world::World;
 use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
 use crate::api::condition;
-use crate::api::meta::{Kind, KindRef};
+use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::projection::Projection;
 use crate::api::provider::Provider;
 use crate::api::tenant::KubernetesCluster;
@@ -66,7 +66,7 @@ pub(super) async fn gather(target: &Target) -> anyhow::Result<(World, Vec<String
 /// What the manager's condition says, where it is not what is explained: it may know more (whether the workspace is served), or less
 /// (it has not come to it yet).
 pub(super) fn differs(cluster: &KubernetesCluster, explanation: &Explanation) -> Option<String> {
-    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let conditions = cluster.conditions();
     let Some(written) = condition::find(conditions, SCHEDULED) else {
         return Some("the cluster has no condition Scheduled yet: is the manager running, and does it serve this workspace?".to_owned());
     };

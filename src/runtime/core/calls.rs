@@ -58,11 +58,19 @@ impl Core {
 
     /// Takes note of a write while the call goes on: whoever its next write wakes must not be called over a cache that does not show this one.
     pub(super) fn take_write(&mut self, now: Moment, work: &Work, written: &Written) {
-        let Some(begun) = self.running.get(work) else { return };
+        if let Some(begun) = self.running.get(work).copied() {
+            self.note(now, work, begun, written);
+        }
+    }
+
+    /// Waits for a write that the cache does not show yet; whether that is to the work's own key.
+    fn note(&mut self, now: Moment, work: &Work, begun: Begun, written: &Written) -> bool {
         let key = ObjectKey::new(work.key.workspace.clone(), written.name.clone());
-        if self.objects.owe(&key, begun.shard, written, now.mono) {
+        let owes = self.objects.owe(&key, begun.shard, written, now.mono);
+        if owes {
             self.block(&key);
         }
+        owes && key == work.key
     }
 
     /// Takes back a call, with what it wrote and when it wants to be looked at again.
@@ -71,11 +79,7 @@ impl Core {
         let Ended { outcome, recheck, starved, written, failed: _ } = ended;
         let mut owes = false;
         for write in &written {
-            let key = ObjectKey::new(work.key.workspace.clone(), write.name.clone());
-            if self.objects.owe(&key, begun.shard, write, now.mono) {
-                self.block(&key);
-                owes |= key == work.key;
-            }
+            owes |= self.note(now, work, begun, write);
         }
         self.queue.done(now.mono, jitter, work, outcome);
         let actor = &self.actors[usize::from(work.actor)];

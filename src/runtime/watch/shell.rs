@@ -17,7 +17,7 @@ use crate::runtime::clock::Clock;
 use crate::runtime::raw::{Raw, read_frame, read_page};
 use crate::runtime::rest::{Source, message};
 use crate::runtime::telemetry::Metrics;
-use crate::runtime::transport::{Ask, Transport};
+use crate::runtime::transport::{Ask, Transport, retry_after};
 
 /// Bytes of one watch event at most: above what etcd stores of one object.
 const MAX_LINE: usize = 8 << 20;
@@ -166,7 +166,7 @@ async fn open(way: Way, ask: Ask) -> Result<Incoming, Failure> {
     if status.is_success() {
         return Ok(response.into_body());
     }
-    let after = response.headers().get(http::header::RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    let after = retry_after(response.headers());
     let body = http_body_util::Limited::new(response.into_body(), MAX_LINE).collect().await.map(http_body_util::Collected::to_bytes);
     Err(failure(status, after, &body.unwrap_or_default()))
 }
