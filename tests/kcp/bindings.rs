@@ -10,7 +10,7 @@ use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use crate::support::kcp;
-use crate::support::platform::{BINDINGS, Manager, Platform, SOON, eventually};
+use crate::support::platform::{BINDINGS, Manager, Platform, SOON, eventually, served};
 
 const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
 
@@ -45,11 +45,7 @@ async fn without_any_binding_the_manager_is_ready_and_quiet() {
 
 #[tokio::test]
 async fn the_first_binding_is_picked_up_and_so_is_a_new_one_after_the_last_has_gone() {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = served().await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     let first = tenant.scheduled("demo").await;
 

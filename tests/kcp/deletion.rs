@@ -5,7 +5,7 @@ use kcp_provider_runtime::cli::kcp_admin::WORKSPACES;
 use serde_json::{Value, json};
 
 use crate::support::kcp;
-use crate::support::platform::{BINDINGS, CLUSTERS, Manager, PROJECTIONS, Platform, SOON, Tenant, condition, eventually};
+use crate::support::platform::{BINDINGS, CLUSTERS, Manager, PROJECTIONS, Platform, SOON, Tenant, condition, eventually, served};
 use crate::support::provider::MACHINES;
 
 const FINALIZER: &str = "kubernetes.edge-connect.eu/cluster-projection";
@@ -14,11 +14,7 @@ const HOLD: &str = "tenant.example.org/hold";
 
 /// A platform with the small catalog, a running manager, and a tenant of provider otc.
 async fn set_up() -> (Platform, Manager, Tenant) {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = served().await;
     (platform, manager, tenant)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::support::platform::{MACHINE_TYPES, OFFERINGS, Platform, Tenant, condition, eventually};
+use crate::support::platform::{MACHINE_TYPES, OFFERINGS, Platform, Tenant, condition, eventually, served};
 
 /// The exit code, the standard output and the standard error of `kcm explain` as the administrator of the provider workspace.
 async fn explain(kubeconfig: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -30,11 +30,7 @@ async fn entry(kubeconfig: &Path, tenant: &Tenant, name: &str) -> (i32, Value) {
 
 #[tokio::test]
 async fn an_explanation_agrees_with_the_condition_that_the_manager_wrote() {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = served().await;
     tenant.order("served", "eu-de", "1.34.2", "8", "16Gi").await;
     tenant.order("huge", "eu-de", "1.34.2", "64", "16Gi").await;
     tenant.scheduled("served").await;

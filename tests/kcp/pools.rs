@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::expect::{cleared, projected_as, refused};
-use crate::support::platform::{CLUSTERS, PROJECTIONS, Platform, Tenant, condition};
+use crate::support::platform::{CLUSTERS, PROJECTIONS, Platform, Tenant, condition, served};
 
 fn pool(name: &str, replicas: u32, cpu: &str, memory: &str) -> Value {
     json!({"name": name, "replicas": replicas, "capabilities": {"cpu": cpu, "memory": memory}})
@@ -54,11 +54,7 @@ async fn a_pool_that_is_removed_leaves_the_projection_and_a_version_of_the_offer
 
 #[tokio::test]
 async fn scaling_changes_replicas_alone_and_a_changed_request_chooses_anew() {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = served().await;
     tenant.order("demo", "eu-de", "1.34.2", "3", "8Gi").await;
     tenant.scheduled("demo").await;
     let before = projected_as(&tenant, "demo", &json!([typed("workers", 3, "m-4-16")])).await;
@@ -90,11 +86,7 @@ async fn scaling_changes_replicas_alone_and_a_changed_request_chooses_anew() {
 
 #[tokio::test]
 async fn a_type_that_is_withdrawn_is_reported_and_nothing_moves() {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = served().await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     tenant.scheduled("demo").await;
     let before = tenant.projection("demo").await.unwrap();

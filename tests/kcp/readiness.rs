@@ -8,15 +8,11 @@ use kcp_provider_runtime::cli::kcp_admin::AdminClient;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::support::platform::{CLUSTERS, Manager, Platform, SOON, Tenant, condition, eventually};
+use crate::support::platform::{CLUSTERS, Manager, Platform, SOON, Tenant, condition, eventually, served};
 
 /// A platform with the small catalog, a running manager, and a tenant of provider otc with the cluster `demo`, scheduled.
 async fn set_up() -> (Platform, Manager, Tenant, AdminClient) {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (platform, manager, tenant) = Box::pin(served()).await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     tenant.scheduled("demo").await;
     let inside = platform.inside(&tenant).await;

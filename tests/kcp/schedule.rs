@@ -2,15 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::platform::Platform;
+use crate::support::platform::served;
 
 #[tokio::test]
 async fn a_tenants_cluster_is_scheduled_and_projected() {
-    let platform = Platform::new().await;
-    platform.small_catalog().await;
-    let manager = platform.manager().await;
-    let tenant = platform.tenant().await;
-    tenant.provider("otc").await;
+    let (_platform, manager, tenant) = served().await;
     tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
 
     let cluster = tenant.scheduled("demo").await;

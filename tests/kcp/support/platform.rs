@@ -153,6 +153,16 @@ impl Platform {
     }
 }
 
+/// A platform with the small catalog, a running manager, and a tenant who can pay for otc.
+pub(crate) async fn served() -> (Platform, Manager, Tenant) {
+    let platform = Platform::new().await;
+    platform.small_catalog().await;
+    let manager = platform.manager().await;
+    let tenant = platform.tenant().await;
+    tenant.provider("otc").await;
+    (platform, manager, tenant)
+}
+
 /// The manager in this process; dropped, it stops.
 pub(crate) struct Manager {
     pub(crate) handle: Handle,
