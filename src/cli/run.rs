@@ -64,9 +64,10 @@ fn replacement(text: &str) -> Result<(String, String), String> {
 impl RunArgs {
     /// Runs until SIGTERM or SIGINT.
     pub async fn run(self) -> anyhow::Result<()> {
-        self.own_exports().await;
-        let runtime = self.runtime()?;
+        let runtime = self.clone().runtime()?;
+        // Before the exports: a signal that nobody listens for yet would end the process at once, between two writes.
         stop_on_signals(runtime.handle())?;
+        self.own_exports().await;
         runtime.run().await.context("the manager stopped")
     }
 
