@@ -24,6 +24,7 @@ extern crate self as kcp_provider_runtime;
 
 pub mod api;
 pub mod cli;
+pub mod embedded;
 pub mod kcm;
 pub mod reconciler;
 pub mod runtime;

@@ -1,0 +1,5 @@
+//! The embedded control plane: a kcp in memory, for a newcomer's first minute, for provider teams' tests, and for simulation.
+
+pub mod errors;
+pub mod patch;
+pub mod schema;

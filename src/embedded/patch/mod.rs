@@ -1,0 +1,1 @@
+//! Patches: JSON merge patch, JSON patch, and server-side apply with its managed fields.
