@@ -3,3 +3,4 @@
 pub mod errors;
 pub mod patch;
 pub mod schema;
+pub mod served;
