@@ -20,7 +20,7 @@ pub struct Schema {
 impl Schema {
     /// Compiles a document.
     pub fn compile(_open_api: &Value) -> Result<Self, Vec<Cause>> {
-        Ok(Self::default())
+        Ok(Self { root: Node::default() })
     }
 
     /// The same, once per content and process.
