@@ -1,8 +1,32 @@
 //! Structural schemas: compiled once for each content and process; prune, default, validate, CEL.
 //!
-//! Reading order: [`node`] (the tree).
+//! The behaviour and the words are those of apiextensions-apiserver 1.32. Where upstream walks a Go map and so has no order, names are sorted.
+//!
+//! Reading order: [`node`] (the tree), [`compile`] with [`structural`] and [`document`] (from a document to the tree), [`prune`],
+//! [`default`], [`values`] with [`scalars`] and [`formats`], [`lists`], [`cel`], [`ratchet`] (what did not change passes), [`cache`].
 
+mod cache;
+mod cel;
+mod compile;
+mod default;
+mod defaults;
+mod document;
+mod embedded;
+mod field_path;
+mod formats;
+mod lists;
+mod messages;
 pub mod node;
+mod path;
+mod patterns;
+mod prune;
+mod ratchet;
+mod scalars;
+mod structural;
+mod values;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -11,21 +35,34 @@ use serde_json::Value;
 use super::errors::Cause;
 use node::Node;
 
-/// One version of a kind's schema, compiled.
-#[derive(Debug, Default)]
+/// What is told instead of the results of CEL rules when they were not run.
+const NOT_CHECKED: &str =
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
+/// A compiled schema. Shared by [`Arc`], for it never changes.
+#[derive(Debug)]
 pub struct Schema {
     root: Node,
 }
 
 impl Schema {
-    /// Compiles a document.
-    pub fn compile(_open_api: &Value) -> Result<Self, Vec<Cause>> {
-        Ok(Self { root: Node::default() })
+    /// Compiles a document: `spec.versions[].schema` of an `APIResourceSchema`, or `openAPIV3Schema` of a CRD.
+    ///
+    /// # Errors
+    ///
+    /// What a server would refuse, with paths relative to the document; the document itself is the empty path.
+    pub fn compile(open_api: &Value) -> Result<Schema, Vec<Cause>> {
+        Self::compile_at(open_api, "")
     }
 
-    /// The same, once per content and process.
-    pub fn compiled(open_api: &Value) -> Result<Arc<Self>, Vec<Cause>> {
-        Self::compile(open_api).map(Arc::new)
+    /// Like [`Schema::compile`], with paths below `at`: `spec.versions[0].schema.openAPIV3Schema`. Some messages name paths too.
+    pub fn compile_at(open_api: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
+        Ok(Schema { root: compile::compile(open_api, at)? })
+    }
+
+    /// Like [`Schema::compile`], but of the same document only once in a process; of 1024 documents the newest are kept.
+    pub fn compiled(open_api: &Value) -> Result<Arc<Schema>, Vec<Cause>> {
+        cache::compiled(open_api)
     }
 
     /// The tree.
@@ -33,16 +70,53 @@ impl Schema {
         &self.root
     }
 
-    /// Removes what the schema does not know, and says what that was.
-    pub fn prune(&self, _object: &mut Value) -> Vec<String> {
-        Vec::new()
+    /// Removes fields that the schema does not know and returns their paths, sorted, as strict validation names them: `spec.foo`,
+    /// `spec.nodePools[0].bar`. `apiVersion`, `kind` and `metadata` of the object and of objects within it stay.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(&self.root, object)
     }
 
-    /// Fills in what is missing.
-    pub fn default(&self, _object: &mut Value) {}
-
-    /// What is wrong.
-    pub fn validate(&self, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
-        Vec::new()
+    /// Fills in defaults, also below defaults. A null that may not be null gets the default, or goes if there is none.
+    pub fn default(&self, object: &mut Value) {
+        default::default(&self.root, object);
     }
+
+    /// What is wrong with an object, a new one or an update of `old`. Of an update, what was wrong and did not change passes.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = values::validate(&self.root, object, old, "");
+        causes.extend(embedded::validate(&self.root, object));
+        self.lists_and_rules(object, old, true, causes)
+    }
+
+    /// What is wrong with an update of the `status` subresource. Only the status is looked at, but by CEL rules, and nothing passes for being
+    /// unchanged. Messages name fields as below the status, as upstream's do.
+    pub fn validate_status(&self, object: &Value, old: &Value) -> Vec<Cause> {
+        let status = object.get("status").zip(self.root.properties.get("status"));
+        let causes = status.map(|(status, node)| values::validate(node, status, None, "status")).unwrap_or_default();
+        self.lists_and_rules(object, Some(old), false, causes)
+    }
+
+    fn lists_and_rules(&self, object: &Value, old: Option<&Value>, ratchets: bool, mut causes: Vec<Cause>) -> Vec<Cause> {
+        let duplicates = lists::duplicates(&self.root, object);
+        if !duplicates.is_empty() && old.is_none_or(|old| lists::duplicates(&self.root, old).is_empty()) {
+            causes.extend(duplicates);
+        }
+        if !self.root.rules.cel_below {
+            return causes;
+        }
+        if causes.iter().any(blocks_rules) {
+            causes.push(messages::invalid("<nil>", &Value::Null, NOT_CHECKED));
+        } else {
+            causes.extend(cel::validate(&self.root, object, old, ratchets));
+        }
+        causes
+    }
+}
+
+/// Whether rules could stumble over this, and are not run.
+fn blocks_rules(cause: &Cause) -> bool {
+    matches!(
+        cause.reason,
+        "FieldValueNotSupported" | "FieldValueRequired" | "FieldValueTooLong" | "FieldValueTooMany" | "FieldValueTypeInvalid"
+    )
 }

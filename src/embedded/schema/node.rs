@@ -3,8 +3,13 @@
 //! Pure: types only.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use regex::Regex;
 use serde_json::Value;
+
+use super::cel::RuleSet;
+use super::formats::Format;
 
 /// What may stand at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,9 +72,72 @@ pub struct Node {
     pub rules: Rules,
 }
 
-/// The value validations of one place. Filled and read by this folder only.
+/// The value validations of one place. Filled and read by this folder only, but for `required`.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Fields that must be there, in the schema's order.
     pub required: Vec<String>,
+    /// `type` as messages name it: none, one, or `integer` and `string` for int-or-string.
+    pub(super) types: Vec<String>,
+    /// A `format` that the server knows; others are not looked at.
+    pub(super) format: Option<Format>,
+    /// Smallest number, and whether it is itself too small.
+    pub(super) minimum: Option<(f64, bool)>,
+    /// Greatest number, and whether it is itself too great.
+    pub(super) maximum: Option<(f64, bool)>,
+    /// `multipleOf`.
+    pub(super) multiple_of: Option<f64>,
+    /// Fewest characters.
+    pub(super) min_length: Option<i64>,
+    /// Most characters.
+    pub(super) max_length: Option<i64>,
+    /// `pattern`.
+    pub(super) pattern: Option<Pattern>,
+    /// Fewest entries.
+    pub(super) min_items: Option<i64>,
+    /// Most entries.
+    pub(super) max_items: Option<i64>,
+    /// `uniqueItems`.
+    pub(super) unique_items: bool,
+    /// Fewest fields.
+    pub(super) min_properties: Option<i64>,
+    /// Most fields.
+    pub(super) max_properties: Option<i64>,
+    /// The only values allowed; empty for any.
+    pub(super) allowed: Vec<Value>,
+    /// `allOf`.
+    pub(super) all_of: Vec<Node>,
+    /// `anyOf`.
+    pub(super) any_of: Vec<Node>,
+    /// `oneOf`.
+    pub(super) one_of: Vec<Node>,
+    /// `not`.
+    pub(super) not: Option<Box<Node>>,
+    /// `additionalProperties` was a boolean, so [`Node::additional`] says nothing of its values.
+    pub(super) additional_flag: Option<bool>,
+    /// `x-kubernetes-validations`.
+    pub(super) cel: Option<Arc<RuleSet>>,
+    /// Whether this node or one below it has `x-kubernetes-validations`.
+    pub(super) cel_below: bool,
+}
+
+/// A regular expression that is compiled once.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    /// As the schema says it.
+    pub(super) text: String,
+    /// Compiled.
+    pub(super) regex: Regex,
+}
+
+impl Node {
+    /// The schema of a named field: its own, or that of every other field.
+    pub(super) fn child(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name).or(self.additional.as_deref())
+    }
+
+    /// Like [`Node::child`], without what `additionalProperties: true` allows and does not describe.
+    pub(super) fn described(&self, name: &str) -> Option<&Node> {
+        self.properties.get(name).or_else(|| self.additional.as_deref().filter(|_| self.rules.additional_flag.is_none()))
+    }
 }

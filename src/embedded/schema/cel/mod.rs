@@ -1,0 +1,11 @@
+//! `x-kubernetes-validations`: rules in CEL.
+//!
+//! Reading order: [`rule`] (one rule, compiled), [`check`] (what a rule may name), [`convert`] (JSON to CEL), [`walk`] (the rules of an object).
+
+mod check;
+mod convert;
+mod rule;
+mod walk;
+
+pub(super) use rule::{RuleSet, compile};
+pub(super) use walk::validate;
