@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::check::{Duplicates, check};
 use super::fields::{Path, Set, show};
+use super::last_applied;
 use super::managed::{Operation, Reset, Writer, keep_times, nothing_of, record, without_identity};
 use super::merge::{Difference, merge};
 use super::owners::{Owned, Owner, Owners};
@@ -18,73 +19,117 @@ use crate::embedded::schema::node::Node;
 /// Applies `config` onto `live` (`None`: creates). The result has its managed fields set.
 ///
 /// What the manager applied before and does not apply any more is removed, unless others own it. An object nobody owns anything of is
-/// first given to `before-first-apply`. An apply that changes no value leaves the time of the manager's entry (a new one has none).
+/// first given to `before-first-apply`. An apply that changes no value leaves the time of the manager's entry (a new one has none). The
+/// manager `kubectl` may change what it applied client-side ([`last_applied`]).
 ///
 /// # Errors
 /// 409 if another manager owns what the configuration changes, unless forced; 400 for a configuration of another kind or with managed
 /// fields; 500 without a reason, as upstream, for one that does not fit the schema (an undeclared field, two entries of the same key, an
 /// entry without its key).
 pub fn apply(root: &Node, live: Option<&Value>, config: &Value, force: bool, writer: &Writer<'_>, reset: Reset) -> Result<Value, Refusal> {
-    let place = Place::root(root);
-    let live = &live.cloned().unwrap_or_else(|| nothing_of(config));
-    let mut owners = Owners::read(live).map_err(|error| unexplained(format!("failed to decode managed fields: {error}")))?;
-    if text(config, "/apiVersion") != writer.api_version || text(config, "/kind") != text(live, "/kind") {
-        return Err(Refusal::bad_request(format!("invalid object type: {}", kind_of(config))));
+    let live = live.cloned().unwrap_or_else(|| nothing_of(config));
+    let request = Request { place: Place::root(root), live: &live, config, writer, reset };
+    let applied = match request.attempt(force) {
+        Err(Failure::Conflicts(conflicts)) if writer.manager == last_applied::MANAGER => {
+            let allowed = last_applied::allowed(request.place, &live, writer.api_version);
+            let left: Vec<(Owner, Path)> = conflicts.into_iter().filter(|(_, path)| !allowed.has(path)).collect();
+            if left.is_empty() { request.attempt(true) } else { Err(Failure::Conflicts(left)) }
+        }
+        other => other,
+    };
+    let mut merged = applied.map_err(|failure| match failure {
+        Failure::Conflicts(conflicts) => conflict(&conflicts),
+        Failure::Refused(refusal) => refusal,
+    })?;
+    if writer.manager == last_applied::MANAGER {
+        last_applied::follow(&mut merged, config);
     }
-    let check_live = || check(place, live, Duplicates::Allowed);
-    if owners.owned.is_empty() {
-        check_live().map_err(|error| {
-            let about = format!("failed to convert new object ({}) to smd typed: {error}", about(live));
-            unexplained(format!("failed to create manager for existing fields: {about}"))
-        })?;
-        let before = Writer { manager: "before-first-apply", operation: Operation::Update, ..*writer };
-        record(&mut owners, place, &nothing_of(live), live, &before, reset);
-    }
-    if config.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
-        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
-    }
-    check(place, config, Duplicates::Refused)
-        .map_err(|error| unexplained(format!("failed to create typed patch object ({}): {error}", about(config))))?;
-    check_live().map_err(|error| unexplained(format!("failed to create typed live object ({}): {error}", about(live))))?;
-    let mut merged = take(&mut owners, place, live, config, force, &Owner::of(writer), writer.api_version, reset)?;
-    if same(live, &merged) {
-        merged.clone_from(live);
-    } else {
-        owners.times.insert(Owner::of(writer), writer.time.into());
-    }
-    owners.write(&mut merged);
-    keep_times(live, &mut merged);
+    keep_times(&live, &mut merged);
     Ok(merged)
 }
 
-/// Merges, removes what is no longer applied, and gives the manager exactly the paths of its configuration.
-#[expect(clippy::too_many_arguments, reason = "one step of apply, split off for its length")]
-fn take(
-    owners: &mut Owners,
-    place: Place<'_>,
-    live: &Value,
-    config: &Value,
-    force: bool,
-    owner: &Owner,
-    api_version: &str,
-    reset: Reset,
-) -> Result<Value, Refusal> {
-    let merged = merge(place, Some(live), Some(config)).unwrap_or_default();
-    let set = reset.filter(&set_of(place, config));
-    let last = owners.owned.insert(owner.clone(), Owned { set, api_version: api_version.into() });
-    let merged = match last {
-        Some(last) if !last.set.is_empty() => prune(place, &merged, owners, &last.set),
-        _ => merged,
-    };
-    let difference = Difference::between(place, live, &merged).without(&reset.paths());
-    owners.yield_to(&difference, Some(owner), force).map_err(|conflicts| conflict(&conflicts))?;
-    if let Some(owned) = owners.owned.get_mut(owner) {
-        owned.set = without_identity(&owned.set);
-        if owned.set.is_empty() {
-            owners.owned.remove(owner);
-        }
+/// Why an attempt came to nothing.
+enum Failure {
+    /// Others own these.
+    Conflicts(Vec<(Owner, Path)>),
+    /// Whoever owns what.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
-    Ok(merged)
+}
+
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    place: Place<'a>,
+    live: &'a Value,
+    config: &'a Value,
+    writer: &'a Writer<'a>,
+    reset: Reset,
+}
+
+impl Request<'_> {
+    fn attempt(self, force: bool) -> Result<Value, Failure> {
+        let Self { live, config, writer, .. } = self;
+        let mut owners = Owners::read(live).map_err(|error| unexplained(format!("failed to decode managed fields: {error}")))?;
+        if text(config, "/apiVersion") != writer.api_version || text(config, "/kind") != text(live, "/kind") {
+            return Err(Refusal::bad_request(format!("invalid object type: {}", kind_of(config))).into());
+        }
+        self.give_to_before_first_apply(&mut owners)?;
+        if config.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
+            return Err(Refusal::bad_request("metadata.managedFields must be nil").into());
+        }
+        check(self.place, config, Duplicates::Refused)
+            .map_err(|error| unexplained(format!("failed to create typed patch object ({}): {error}", about(config))))?;
+        check(self.place, live, Duplicates::Allowed)
+            .map_err(|error| unexplained(format!("failed to create typed live object ({}): {error}", about(live))))?;
+        let mut merged = self.take(&mut owners, force).map_err(Failure::Conflicts)?;
+        if same(live, &merged) {
+            merged.clone_from(live);
+        } else {
+            owners.times.insert(Owner::of(writer), writer.time.into());
+        }
+        owners.write(&mut merged);
+        Ok(merged)
+    }
+
+    fn give_to_before_first_apply(self, owners: &mut Owners) -> Result<(), Refusal> {
+        if owners.owned.is_empty() {
+            check(self.place, self.live, Duplicates::Allowed).map_err(|error| {
+                let why = format!("failed to convert new object ({}) to smd typed: {error}", about(self.live));
+                unexplained(format!("failed to create manager for existing fields: {why}"))
+            })?;
+            let before = Writer { manager: "before-first-apply", operation: Operation::Update, ..*self.writer };
+            record(owners, self.place, &nothing_of(self.live), self.live, &before, self.reset);
+        }
+        Ok(())
+    }
+
+    /// Merges, removes what is no longer applied, and gives the manager exactly the paths of its configuration.
+    fn take(self, owners: &mut Owners, force: bool) -> Result<Value, Vec<(Owner, Path)>> {
+        let Self { place, live, config, writer, reset } = self;
+        owners.reconcile(place);
+        let owner = Owner::of(writer);
+        let merged = merge(place, Some(live), Some(config)).unwrap_or_default();
+        let set = reset.filter(&set_of(place, config));
+        let last = owners.owned.insert(owner.clone(), Owned { set, api_version: writer.api_version.into() });
+        let merged = match last {
+            Some(last) if !last.set.is_empty() => prune(place, &merged, owners, &last.set),
+            _ => merged,
+        };
+        let difference = Difference::between(place, live, &merged).without(&reset.paths());
+        owners.yield_to(&difference, Some(&owner), force)?;
+        if let Some(owned) = owners.owned.get_mut(&owner) {
+            owned.set = without_identity(&owned.set);
+            if owned.set.is_empty() {
+                owners.owned.remove(&owner);
+            }
+        }
+        Ok(merged)
+    }
 }
 
 /// Removes what the manager had (`last`), except what someone has now, and what went only because something around it went.

@@ -24,7 +24,7 @@ pub enum Duplicates {
 /// Everything that is wrong, in upstream's words: one as `.path: what`, several as a list under `errors:`.
 pub fn check(place: Place<'_>, value: &Value, duplicates: Duplicates) -> Result<(), String> {
     let mut walk = Walk { duplicates, wrong: Vec::new() };
-    walk.value(place, value, String::new());
+    walk.value(place, value, "");
     match walk.wrong.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
@@ -42,27 +42,27 @@ impl Walk {
         self.wrong.push(if path.is_empty() { what.to_string() } else { format!("{path}: {what}") });
     }
 
-    fn value(&mut self, place: Place<'_>, value: &Value, path: String) {
+    fn value(&mut self, place: Place<'_>, value: &Value, path: &str) {
         match (place.form(Some(value)), value) {
             (_, Value::Null) => {}
             (Form::Object, Value::Object(fields)) => {
                 for (name, value) in fields {
                     let path = format!("{path}.{name}");
                     match place.field(name) {
-                        Some(place) => self.value(place, value, path),
+                        Some(place) => self.value(place, value, &path),
                         // Upstream stops at the first of an object's undeclared fields.
                         None => return self.say(&path, "field not declared in schema"),
                     }
                 }
             }
-            (Form::List, Value::Array(entries)) => self.entries(place, entries, &path),
+            (Form::List, Value::Array(entries)) => self.entries(place, entries, path),
             (Form::Scalar, value) => {
                 if let Some(what) = place.scalar().and_then(|kind| wrong_scalar(kind, value)) {
-                    self.say(&path, what);
+                    self.say(path, what);
                 }
             }
-            (Form::Object, other) => self.say(&path, format_args!("expected map, got &{{{}}}", in_go(other))),
-            (Form::List, other) => self.say(&path, format_args!("expected list, got &{{{}}}", in_go(other))),
+            (Form::Object, other) => self.say(path, format_args!("expected map, got &{{{}}}", in_go(other))),
+            (Form::List, other) => self.say(path, format_args!("expected list, got &{{{}}}", in_go(other))),
         }
     }
 
@@ -82,15 +82,16 @@ impl Walk {
                 }
                 step
             };
-            self.value(place.items(), entry, format!("{path}{step}"));
+            self.value(place.items(), entry, &format!("{path}{step}"));
         }
     }
 }
 
 fn wrong_scalar(kind: Kind, value: &Value) -> Option<String> {
     match (kind, value) {
-        (Kind::Numeric, Value::Number(_)) | (Kind::String, Value::String(_)) | (Kind::Boolean, Value::Bool(_)) => None,
-        (Kind::Untyped, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Kind::Numeric | Kind::Untyped, Value::Number(_))
+        | (Kind::String | Kind::Untyped, Value::String(_))
+        | (Kind::Boolean | Kind::Untyped, Value::Bool(_)) => None,
         (Kind::Numeric, other) => Some(format!("expected numeric (int or float), got {}", go_type(other))),
         (Kind::String, other) => Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other))),
         (Kind::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", in_go(other))),

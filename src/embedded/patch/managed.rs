@@ -95,6 +95,7 @@ pub fn update(root: &Node, old: Option<&Value>, new: &mut Value, writer: &Writer
 
 /// Gives the writer what it changed between two objects, and takes it from all others.
 pub(super) fn record(owners: &mut Owners, place: Place<'_>, old: &Value, new: &Value, writer: &Writer<'_>, reset: Reset) {
+    owners.reconcile(place);
     let difference = Difference::between(place, old, new).without(&reset.paths());
     // The writer's own earlier fields are taken, too, and come back as those it now wrote.
     if owners.yield_to(&difference, None, true).is_ok() {

@@ -7,6 +7,7 @@ pub mod apply;
 pub mod check;
 pub mod fields;
 pub mod json;
+pub mod last_applied;
 pub mod managed;
 pub mod merge;
 pub mod owners;

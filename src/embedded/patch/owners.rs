@@ -11,6 +11,8 @@ use super::fields::{Path, Set};
 use super::managed::{Operation, Writer};
 use super::merge::Difference;
 use super::print;
+use super::shape::Place;
+use super::walk::reconcile;
 
 /// More managers than these that update are not told apart: the oldest become one.
 const MOST_UPDATERS: usize = 10;
@@ -45,14 +47,9 @@ impl Owner {
 
     /// As conflicts name it.
     pub fn shown(&self) -> String {
-        let mut shown = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            shown.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            shown.push_str(&format!(" using {}", self.api_version));
-        }
-        shown
+        let through = if self.subresource.is_empty() { String::new() } else { format!(" with subresource {:?}", self.subresource) };
+        let using = if self.operation == Operation::Update { format!(" using {}", self.api_version) } else { String::new() };
+        format!("{:?}{through}{using}", self.manager)
     }
 }
 
@@ -140,6 +137,11 @@ impl Owners {
             Value::Object(entry)
         };
         owners.into_iter().map(entry).collect()
+    }
+
+    /// Every owner's fields as this schema would have them.
+    pub fn reconcile(&mut self, place: Place<'_>) {
+        self.owned.values_mut().for_each(|owned| owned.set = reconcile(place, &owned.set));
     }
 
     /// Takes from everyone but `except` what the difference changes or removes.

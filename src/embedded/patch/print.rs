@@ -69,15 +69,12 @@ fn print_element(element: &Element) -> String {
 }
 
 /// Go's JSON escapes what HTML would read; outside of strings these characters do not occur.
-fn escaped(value: &Value) -> String {
-    let mut text = String::new();
-    for character in value.to_string().chars() {
-        match character {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
-            other => text.push(other),
-        }
-    }
-    text
+pub(super) fn escaped(value: &Value) -> String {
+    let escape = |character: char| match character {
+        '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(character)),
+        other => other.to_string(),
+    };
+    value.to_string().chars().map(escape).collect()
 }
 
 fn parse_element(key: &str) -> Result<Option<Element>, String> {

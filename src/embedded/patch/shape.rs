@@ -119,6 +119,19 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether all that is said of an object here is that nothing is said.
+    pub fn is_deduced_object(self) -> bool {
+        match self {
+            Self::Known { node, resource, .. } => {
+                node.properties.is_empty()
+                    && !resource
+                    && self.field("").is_some_and(|inner| !matches!(inner, Self::Whole) && inner.may_be_any())
+            }
+            Self::Deduced => true,
+            Self::Whole => false,
+        }
+    }
+
     /// How a list here is owned.
     pub fn list(self) -> &'a ListType {
         match self {
@@ -128,6 +141,7 @@ impl<'a> Place<'a> {
     }
 
     /// Where the entries of a list are.
+    #[must_use]
     pub fn items(self) -> Self {
         match self {
             Self::Known { node: Node { items: Some(items), .. }, .. } => self.inner(items),

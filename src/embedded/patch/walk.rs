@@ -1,6 +1,6 @@
 //! From values to sets and back: which paths a value has, a value without some of them, and whether two values are the same.
 //!
-//! Pure: `tofieldset.go`, `remove.go` of `structured-merge-diff/v4/typed`, and `EnsureNamedFieldsAreMembers` of its sets.
+//! Pure: `tofieldset.go`, `remove.go`, `reconcile_schema.go` of `structured-merge-diff/v4/typed`, and `EnsureNamedFieldsAreMembers` of its sets.
 
 use std::collections::BTreeSet;
 
@@ -129,4 +129,44 @@ pub fn with_named_fields(place: Option<Place<'_>>, set: &Set) -> Set {
         named.put(step.clone(), with_named_fields(inner, below));
     }
     named
+}
+
+/// The set as this schema would have it: a place that is owned as a whole now, and of which parts are owned from a time when it was not,
+/// becomes owned as a whole.
+pub fn reconcile(place: Place<'_>, set: &Set) -> Set {
+    let mut whole = Set::default();
+    find_whole(place, Some(set), false, &mut Vec::new(), &mut whole);
+    set.without(&whole).union(&whole)
+}
+
+/// Collects the places to be owned as a whole. `owned`: the place itself is, and nothing below it.
+fn find_whole(place: Place<'_>, set: Option<&Set>, owned: bool, path: &mut Path, whole: &mut Set) {
+    let form = place.form(None);
+    let descend = match form {
+        Form::Scalar => return,
+        Form::List if !owned && *place.list() == ListType::Atomic => return whole.insert(path),
+        Form::Object if place.is_deduced_object() => return,
+        Form::Object if !owned && place.atomic_object() => {
+            if set.is_some_and(|set| !set.is_empty()) {
+                whole.insert(path);
+            }
+            return;
+        }
+        Form::List | Form::Object => set,
+    };
+    let Some(set) = descend else { return };
+    let steps: BTreeSet<&Element> = set.members().chain(set.children().map(|(step, _)| step)).collect();
+    for step in steps {
+        let inner = match (form, step) {
+            (Form::List, _) => Some(place.items()),
+            (_, Element::Field(name)) => place.field(name),
+            _ => place.field(""),
+        };
+        if let Some(inner) = inner {
+            path.push(step.clone());
+            let below = set.below(step);
+            find_whole(inner, below, set.has_member(step) && below.is_none(), path, whole);
+            path.pop();
+        }
+    }
 }

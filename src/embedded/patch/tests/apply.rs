@@ -1,105 +1,8 @@
-//! What apply and update do to an object and to who owns what of it.
+//! Server-side apply.
 
 use serde_json::{Value, json};
 
-use super::fields::Set;
-use super::managed::{Operation, Reset, Writer, apply, keep_times, update};
-use super::print::{parse, print};
-use super::shape::Place;
-use super::walk::set_of;
-use crate::embedded::errors::Refusal;
-use crate::embedded::schema::node::{ListType, Node, Type};
-
-const VERSION: &str = "things.example.com/v1";
-
-fn of(type_: Type) -> Node {
-    Node { type_, ..Node::default() }
-}
-
-fn object<const N: usize>(fields: [(&str, Node); N]) -> Node {
-    Node { properties: fields.map(|(name, node)| (name.to_owned(), node)).into(), ..of(Type::Object) }
-}
-
-fn list(list: ListType, items: Node) -> Node {
-    Node { list, items: Some(Box::new(items)), ..of(Type::Array) }
-}
-
-/// A kind with one field of every sort.
-fn schema() -> Node {
-    let tcp = Node { default: Some(json!("TCP")), ..of(Type::String) };
-    let port = object([("port", of(Type::Integer)), ("protocol", tcp), ("note", of(Type::String))]);
-    let node = object([("name", of(Type::String)), ("size", of(Type::Integer)), ("zone", of(Type::String))]);
-    let condition = object([("type", of(Type::String)), ("status", of(Type::String))]);
-    let spec = object([
-        ("size", of(Type::Integer)),
-        ("flag", of(Type::Boolean)),
-        ("name", of(Type::String)),
-        ("nodes", list(ListType::Map(vec!["name".into()]), node)),
-        ("ports", list(ListType::Map(vec!["port".into(), "protocol".into()]), port)),
-        ("zones", list(ListType::Set, of(Type::String))),
-        ("args", list(ListType::Atomic, of(Type::String))),
-        ("limits", Node { additional: Some(Box::new(of(Type::IntOrString))), ..of(Type::Object) }),
-        ("selector", Node { atomic: true, additional: Some(Box::new(of(Type::String))), ..of(Type::Object) }),
-        ("any", Node { preserve_unknown: true, ..Node::default() }),
-        ("inner", object([("a", of(Type::String)), ("b", of(Type::String))])),
-    ]);
-    let status = object([("phase", of(Type::String)), ("conditions", list(ListType::Map(vec!["type".into()]), condition))]);
-    object([("spec", spec), ("status", status)])
-}
-
-fn applier(manager: &str) -> Writer<'_> {
-    Writer { manager, operation: Operation::Apply, api_version: VERSION, subresource: "", time: "2025-01-01T00:00:00Z" }
-}
-
-fn updater(manager: &str) -> Writer<'_> {
-    Writer { operation: Operation::Update, ..applier(manager) }
-}
-
-fn thing(spec: &Value) -> Value {
-    json!({"apiVersion": VERSION, "kind": "Thing", "metadata": {"name": "x"}, "spec": spec})
-}
-
-/// What the store adds to a new object.
-fn stored(mut object: Value) -> Value {
-    object["metadata"]["uid"] = "u".into();
-    object["metadata"]["resourceVersion"] = "1".into();
-    object
-}
-
-fn applied(live: Option<&Value>, manager: &str, spec: &Value) -> Result<Value, Refusal> {
-    apply(&schema(), live, &thing(spec), false, &applier(manager), Reset::None).map(stored)
-}
-
-fn forced(live: &Value, manager: &str, spec: &Value) -> Value {
-    stored(apply(&schema(), Some(live), &thing(spec), true, &applier(manager), Reset::None).unwrap())
-}
-
-fn created(manager: &str, spec: &Value) -> Value {
-    let mut new = thing(spec);
-    update(&schema(), None, &mut new, &updater(manager), Reset::None);
-    stored(new)
-}
-
-fn updated(old: &Value, manager: &str, change: impl FnOnce(&mut Value)) -> Value {
-    let mut new = old.clone();
-    change(&mut new);
-    update(&schema(), Some(old), &mut new, &updater(manager), Reset::None);
-    new
-}
-
-fn entry<'a>(object: &'a Value, writer: &Writer<'_>) -> Option<&'a Value> {
-    let operation = if writer.operation == Operation::Apply { "Apply" } else { "Update" };
-    object["metadata"]["managedFields"].as_array()?.iter().find(|entry| {
-        entry["manager"] == writer.manager
-            && entry["operation"] == operation
-            && entry.get("subresource").and_then(Value::as_str).unwrap_or_default() == writer.subresource
-    })
-}
-
-/// What the writer owns, as `fieldsV1`; null for nothing.
-fn owned(object: &Value, writer: &Writer<'_>) -> Value {
-    entry(object, writer).map_or(Value::Null, |entry| entry["fieldsV1"].clone())
-}
+use super::*;
 
 #[test]
 fn an_apply_that_creates_owns_its_leaves_and_not_the_objects_around_them() {
@@ -109,13 +12,6 @@ fn an_apply_that_creates_owns_its_leaves_and_not_the_objects_around_them() {
     let wanted = json!([{"manager": "m", "operation": "Apply", "apiVersion": VERSION, "time": "2025-01-01T00:00:00Z",
         "fieldsType": "FieldsV1", "fieldsV1": fields}]);
     assert_eq!(live["metadata"]["managedFields"], wanted);
-}
-
-#[test]
-fn a_create_owns_the_objects_around_its_leaves_too() {
-    let live = created("m", &json!({"size": 1, "inner": {"a": "x"}}));
-    let fields = json!({"f:spec": {".": {}, "f:size": {}, "f:inner": {".": {}, "f:a": {}}}});
-    assert_eq!(owned(&live, &updater("m")), fields);
 }
 
 #[test]
@@ -217,18 +113,23 @@ fn force_takes_what_is_changed_and_leaves_the_rest() {
 #[test]
 fn lists_are_merged_by_key_in_the_order_that_is_applied() {
     let named = |names: &[&str]| Value::from(names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>());
-    let cases: [(&[&str], &[&str], &[&str], &str); 6] = [
-        (&["a", "b"], &["c"], &["a", "b", "c"], "a new one comes last"),
-        (&["a", "b", "c"], &["c", "a"], &["b", "c", "a"], "shared ones as applied, the others before the shared one that follows them"),
-        (&["a", "b"], &["a", "x", "b"], &["a", "x", "b"], "a new one between shared ones"),
-        (&["a", "b"], &["x", "a"], &["x", "a", "b"], "a new one before a shared one"),
-        (&["a"], &["a"], &["a"], "nothing new"),
-        (&["a", "s", "b"], &["x", "s", "y"], &["a", "x", "s", "b", "y"], "both sides have their own"),
+    let cases = [
+        (vec!["a", "b"], vec!["c"], vec!["a", "b", "c"], "a new one comes last"),
+        (
+            vec!["a", "b", "c"],
+            vec!["c", "a"],
+            vec!["b", "c", "a"],
+            "shared ones as applied, the others before the shared one that follows them",
+        ),
+        (vec!["a", "b"], vec!["a", "x", "b"], vec!["a", "x", "b"], "a new one between shared ones"),
+        (vec!["a", "b"], vec!["x", "a"], vec!["x", "a", "b"], "a new one before a shared one"),
+        (vec!["a"], vec!["a"], vec!["a"], "nothing new"),
+        (vec!["a", "s", "b"], vec!["x", "s", "y"], vec!["a", "x", "s", "b", "y"], "both sides have their own"),
     ];
     for (live, config, wanted, why) in cases {
-        let old = created("a", &json!({"nodes": named(live), "zones": live}));
-        let new = applied(Some(&old), "b", &json!({"nodes": named(config), "zones": config})).unwrap();
-        assert_eq!(new["spec"]["nodes"], named(wanted), "{why}");
+        let old = created("a", &json!({"nodes": named(&live), "zones": live}));
+        let new = applied(Some(&old), "b", &json!({"nodes": named(&config), "zones": config})).unwrap();
+        assert_eq!(new["spec"]["nodes"], named(&wanted), "{why}");
         assert_eq!(new["spec"]["zones"], json!(wanted), "{why}");
     }
 }
@@ -292,43 +193,6 @@ fn status_and_main_are_owned_apart() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes_from_an_applier() {
-    let live = applied(None, "a", &json!({"size": 1, "name": "x"})).unwrap();
-    let live = updated(&live, "u", |object| object["spec"]["size"] = 2.into());
-    assert_eq!(owned(&live, &applier("a")), json!({"f:spec": {"f:name": {}}}));
-    assert_eq!(owned(&live, &updater("u")), json!({"f:spec": {"f:size": {}}}));
-    let live = updated(&live, "u", |object| drop(object["spec"].as_object_mut().unwrap().remove("name")));
-    assert_eq!(owned(&live, &applier("a")), Value::Null, "what nobody has is nobody's");
-}
-
-#[test]
-fn an_update_that_changes_nothing_leaves_everything() {
-    let live = created("u", &json!({"size": 1, "nodes": [{"name": "a"}]}));
-    for manager in ["u", "v"] {
-        let mut new = live.clone();
-        let later = Writer { time: "2025-01-01T00:00:09Z", ..updater(manager) };
-        update(&schema(), Some(&live), &mut new, &later, Reset::None);
-        assert_eq!(new.to_string(), live.to_string(), "{manager}");
-        new["metadata"].as_object_mut().unwrap().remove("managedFields");
-        update(&schema(), Some(&live), &mut new, &later, Reset::None);
-        assert_eq!(new.to_string(), live.to_string(), "{manager} without managed fields");
-    }
-}
-
-#[test]
-fn times_alone_are_no_change() {
-    let live = applied(None, "a", &json!({"size": 1})).unwrap();
-    let mut new = live.clone();
-    new["metadata"]["managedFields"][0]["time"] = "2026-01-01T00:00:00Z".into();
-    keep_times(&live, &mut new);
-    assert_eq!(new, live);
-    new["spec"]["size"] = 2.into();
-    new["metadata"]["managedFields"][0]["time"] = "2026-01-01T00:00:00Z".into();
-    keep_times(&live, &mut new);
-    assert_eq!(new["metadata"]["managedFields"][0]["time"], "2026-01-01T00:00:00Z");
-}
-
-#[test]
 fn an_apply_that_changes_nothing_leaves_everything() {
     let live = applied(None, "a", &json!({"size": 1})).unwrap();
     let later = Writer { time: "2025-01-01T00:00:09Z", ..applier("a") };
@@ -351,57 +215,48 @@ fn an_object_without_owners_is_first_given_to_before_first_apply() {
 }
 
 #[test]
-fn an_empty_list_resets_who_owns_what() {
-    let live = applied(None, "a", &json!({"size": 1})).unwrap();
-    for empty in [json!([]), json!([{}])] {
-        let new = updated(&live, "u", |object| object["metadata"]["managedFields"] = empty.clone());
-        assert_eq!(new["metadata"].get("managedFields"), None, "{empty}");
-    }
-    let mut new = live.clone();
-    new["metadata"]["managedFields"] = json!([]);
-    update(&schema(), Some(&live), &mut new, &Writer { subresource: "status", ..updater("u") }, Reset::AllButStatus);
-    assert_eq!(new, live, "not through a subresource");
+fn what_became_one_value_since_is_owned_whole() {
+    let mut granular = schema();
+    let spec = granular.properties.get_mut("spec").unwrap();
+    spec.properties.get_mut("selector").unwrap().atomic = false;
+    spec.properties.get_mut("args").unwrap().list = ListType::Set;
+    let config = thing(&json!({"selector": {"a": "b"}, "args": ["x"], "size": 1}));
+    let live = stored(apply(&granular, None, &config, false, &applier("a"), Reset::None).unwrap());
+    assert_eq!(owned(&live, &applier("a"))["f:spec"]["f:selector"], json!({"f:a": {}}));
+    let live = applied(Some(&live), "b", &json!({"name": "x"})).unwrap();
+    assert_eq!(owned(&live, &applier("a")), json!({"f:spec": {"f:selector": {}, "f:args": {}, "f:size": {}}}));
+}
+
+/// As `kubectl apply` leaves an object: what it applied is in the annotation, and owned by an update.
+fn applied_by_kubectl(spec: &Value) -> Value {
+    let mut new = thing(spec);
+    new["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": thing(spec).to_string()});
+    update(&schema(), None, &mut new, &updater("kubectl-client-side-apply"), Reset::None);
+    stored(new)
 }
 
 #[test]
-fn more_than_ten_updaters_become_ancient_changes() {
-    let names: Vec<String> = (0..12).map(|at| format!("u{at:02}")).collect();
-    let mut live = created("u00", &json!({"limits": {"u00": 1}}));
-    for (at, name) in names.iter().enumerate().skip(1) {
-        let time = format!("2025-01-01T00:00:{at:02}Z");
-        let mut new = live.clone();
-        new["spec"]["limits"][name] = 1.into();
-        update(&schema(), Some(&live), &mut new, &Writer { time: &time, ..updater(name) }, Reset::None);
-        live = new;
-    }
-    let managers: Vec<&str> =
-        live["metadata"]["managedFields"].as_array().unwrap().iter().map(|entry| entry["manager"].as_str().unwrap()).collect();
-    assert_eq!(managers, ["ancient-changes", "u03", "u04", "u05", "u06", "u07", "u08", "u09", "u10", "u11"]);
-    let limits = json!({".": {}, "f:u00": {}, "f:u01": {}, "f:u02": {}});
-    assert_eq!(owned(&live, &updater("ancient-changes")), json!({"f:spec": {".": {}, "f:limits": limits}}));
-    assert_eq!(entry(&live, &updater("ancient-changes")).unwrap()["time"], "2025-01-01T00:00:02Z");
+fn kubectl_takes_over_what_it_applied_client_side() {
+    let live = applied_by_kubectl(&json!({"size": 1, "name": "x"}));
+    let refusal = applied(Some(&live), "other", &json!({"size": 2})).unwrap_err();
+    assert_eq!(refusal.code, 409, "nobody else does");
+    let live = applied(Some(&live), "kubectl", &json!({"size": 2})).unwrap();
+    assert_eq!(live["spec"], json!({"size": 2, "name": "x"}));
+    assert_eq!(owned(&live, &applier("kubectl")), json!({"f:spec": {"f:size": {}}}));
+    let annotation = &live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
+    assert_eq!(annotation.as_str(), Some(format!("{}\n", thing(&json!({"size": 2}))).as_str()));
 }
 
 #[test]
-fn appliers_come_first_then_the_oldest() {
-    let live = created("z", &json!({"size": 1}));
-    let live = updated(&live, "b", |object| object["spec"]["name"] = "x".into());
-    let live = applied(Some(&live), "m", &json!({"flag": true})).unwrap();
-    let managers: Vec<&Value> = live["metadata"]["managedFields"].as_array().unwrap().iter().map(|entry| &entry["manager"]).collect();
-    assert_eq!(managers, ["m", "b", "z"]);
+fn kubectl_does_not_take_what_changed_since_it_applied() {
+    let live = applied_by_kubectl(&json!({"size": 1, "name": "x"}));
+    let live = updated(&live, "u", |object| object["spec"]["size"] = 5.into());
+    let refusal = applied(Some(&live), "kubectl", &json!({"size": 2, "name": "y"})).unwrap_err();
+    assert_eq!(refusal.message, r#"Apply failed with 1 conflict: conflict with "u" using things.example.com/v1: .spec.size"#);
 }
 
 #[test]
-fn what_does_not_fit_the_schema_is_owned_by_nobody() {
-    let live = created("a", &json!({"size": 1}));
-    let new = updated(&live, "u", |object| object["spec"]["no"] = 1.into());
-    assert_eq!(new["metadata"].get("managedFields"), None);
-}
-
-#[test]
-fn an_updated_list_may_have_an_entry_twice() {
-    let live = created("a", &json!({"zones": ["x", "x", "y"]}));
-    assert_eq!(owned(&live, &updater("a"))["f:spec"]["f:zones"], json!({".": {}, "v:\"x\"": {}, "v:\"y\"": {}}));
-    let live = updated(&live, "b", |object| object["spec"]["zones"] = json!(["x", "y"]));
-    assert_eq!(owned(&live, &updater("b")), json!({"f:spec": {"f:zones": {"v:\"x\"": {}}}}), "once where it was twice is a change");
+fn an_object_that_loses_all_that_was_in_it_becomes_null_even_if_applied_empty() {
+    let live = applied(None, "m", &json!({"inner": {"a": "x"}})).unwrap();
+    assert_eq!(applied(Some(&live), "m", &json!({"inner": {}})).unwrap()["spec"], json!({"inner": null}), "as upstream");
 }
