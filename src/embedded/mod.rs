@@ -1,5 +1,6 @@
 //! The embedded control plane: a kcp in memory, for a newcomer's first minute, for provider teams' tests, and for simulation.
 
+pub mod access;
 pub mod errors;
 pub mod patch;
 pub mod schema;
