@@ -65,6 +65,9 @@ impl About<'_> {
     }
 }
 
+/// The reason of a status that shows none.
+const NONE: &str = "-";
+
 impl Refusal {
     fn new(code: u16, reason: &'static str, message: String, details: Value) -> Self {
         Self { code, reason, message, details, retry_after: None }
@@ -177,6 +180,11 @@ impl Refusal {
         Self::new(code, "", message.into(), Value::Null)
     }
 
+    /// A status without a reason, as errors of Go's own become.
+    pub fn unreasoned(code: u16, message: impl Into<String>) -> Self {
+        Self { reason: NONE, ..Self::new(code, "", message.into(), Value::Null) }
+    }
+
     /// Whether the answer is plain text.
     pub fn is_plain(&self) -> bool {
         self.reason.is_empty()
@@ -185,7 +193,9 @@ impl Refusal {
     /// The `metav1.Status`, as it is in the body and in an `ERROR` event of a watch.
     pub fn status(&self) -> Value {
         let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message});
-        status["reason"] = self.reason.into();
+        if self.reason != NONE {
+            status["reason"] = self.reason.into();
+        }
         if self.details.is_object() {
             status["details"] = self.details.clone();
         }

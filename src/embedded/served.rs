@@ -12,8 +12,10 @@ use super::schema::Schema;
 /// Where a kind in a workspace comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Every workspace has it.
+    /// Kubernetes compiles it in; lists of it do not repeat apiVersion and kind.
     BuiltIn,
+    /// kcp's own, a custom resource inside kcp.
+    System,
     /// A `CustomResourceDefinition` of this workspace.
     Definition,
     /// An `APIBinding`.

@@ -1,0 +1,189 @@
+//! The control plane as a tower service: requests in, answers out, in this process.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderValue, Request, Response, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::Service;
+
+use super::body::{Body, full, stream};
+use super::profile::Options;
+use super::request::Request as Asked;
+use super::verbs::{self, Reply};
+use super::world::World;
+
+/// A kcp in memory. Cheap to clone: clones are the same one.
+///
+/// As a [`tower::Service`] it takes requests whose body is there as [`Bytes`]; it answers at once, and a watch's body goes on. It must be
+/// called within a tokio runtime, whose clock is its clock: with paused time nothing happens by itself.
+#[derive(Clone)]
+pub struct ControlPlane {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    world: Arc<Mutex<World>>,
+    started: Instant,
+    epoch: Timestamp,
+    /// Wakes whoever does what is due later.
+    later: Notify,
+    driving: Mutex<bool>,
+}
+
+impl std::fmt::Debug for ControlPlane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlPlane").finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// A control plane with the workspace `root`.
+    pub fn new(options: Options) -> Self {
+        let epoch = options.started;
+        let world = Arc::new(Mutex::new(World::new(options)));
+        let inner = Inner { world, started: Instant::now(), epoch, later: Notify::new(), driving: Mutex::new(false) };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The base of all URLs that objects show, such as those of endpoint slices.
+    pub fn url(&self) -> String {
+        self.inner.world.lock().options.url.clone()
+    }
+
+    /// Objects stored, and bytes of their text.
+    pub fn size(&self) -> (usize, usize) {
+        let world = self.inner.world.lock();
+        world.shards.iter().map(|shard| shard.store.size()).fold((0, 0), |(objects, bytes), (more, size)| (objects + more, bytes + size))
+    }
+
+    /// Ends every open watch, as a restart does.
+    pub fn close_watches(&self) {
+        self.inner.world.lock().closed.send_modify(|count| *count += 1);
+    }
+
+    /// Forgets all past changes: watches and pages of older versions are 410 from now on.
+    pub fn compact(&self) {
+        for shard in &mut self.inner.world.lock().shards {
+            shard.store.compact();
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    /// Answers one request.
+    fn answer(&self, request: &Asked) -> Reply {
+        let (reply, next) = {
+            let mut world = self.inner.world.lock();
+            world.now = self.now();
+            world.settle();
+            let reply = verbs::answer(&mut world, request);
+            world.settle();
+            (reply, world.tasks.next())
+        };
+        if next.is_some() {
+            self.drive();
+        }
+        reply
+    }
+
+    /// Sees to it that what is due later happens, though nobody asks.
+    fn drive(&self) {
+        let mut driving = self.inner.driving.lock();
+        if std::mem::replace(&mut *driving, true) {
+            self.inner.later.notify_one();
+            return;
+        }
+        // It ends with the last handle on the control plane.
+        let inner = Arc::downgrade(&self.inner);
+        drop(tokio::spawn(async move {
+            loop {
+                let Some(inner) = inner.upgrade() else { return };
+                let next = {
+                    let mut world = inner.world.lock();
+                    world.now = inner.now();
+                    world.settle();
+                    world.tasks.next()
+                };
+                let Some(next) = next else {
+                    *inner.driving.lock() = false;
+                    return;
+                };
+                let wait = next.duration_since(inner.now()).max(SignedDuration::ZERO).unsigned_abs();
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = inner.later.notified() => {}
+                }
+            }
+        }));
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Timestamp {
+        self.epoch.checked_add(SignedDuration::try_from(self.started.elapsed()).unwrap_or_default()).unwrap_or(self.epoch)
+    }
+}
+
+impl Service<Request<Bytes>> for ControlPlane {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        let (parts, body) = request.into_parts();
+        let control_plane = self.clone();
+        Box::pin(async move {
+            let asked = Asked::parse(parts.method, &parts.uri, &parts.headers, body);
+            Ok(control_plane.respond(control_plane.answer(&asked)))
+        })
+    }
+}
+
+impl ControlPlane {
+    fn respond(&self, reply: Reply) -> Response<Body> {
+        match reply {
+            Reply::Json { code, body, warnings } => {
+                let mut response = response(code, "application/json", full(body));
+                for warning in warnings {
+                    let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
+                    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+                        response.headers_mut().append(WARNING, value);
+                    }
+                }
+                if matches!(code, 429 | 504) {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                response
+            }
+            Reply::Text(code, text) => response(code, "text/plain; charset=utf-8", full(text)),
+            Reply::Bytes(media_type, bytes) => response(200, media_type, full(bytes)),
+            Reply::Watch(plan) => {
+                let inner = self.inner.clone();
+                let now = move || inner.now();
+                response(200, "application/json", stream(verbs::watch::stream(*plan, self.inner.world.clone(), now)))
+            }
+        }
+    }
+}
+
+fn response(code: u16, media_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    // Every code here is one of ours.
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}

@@ -1,0 +1,290 @@
+//! Bindings: what they say about their export, and the kinds that they bring into a workspace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::is_going;
+use crate::embedded::errors::Cause;
+use crate::embedded::served::{Origin, Served, versions};
+use crate::embedded::world::objects::set_condition;
+use crate::embedded::world::workspaces::{UNIVERSAL, bindings, definitions, logical_clusters, schemas};
+use crate::embedded::world::{ExportKey, ROOT, Task, World};
+
+/// Which resource belongs to whom in a workspace, as JSON on its `LogicalCluster`.
+const LOCKS: &str = "internal.apis.kcp.io/resource-bindings";
+
+/// The path and the name of a binding's export.
+pub(crate) fn export_of(binding: &Value) -> Option<(&str, &str)> {
+    let export = &binding["spec"]["reference"]["export"];
+    Some((export["path"].as_str().unwrap_or_default(), export["name"].as_str()?))
+}
+
+impl World {
+    pub(super) fn binding_is_there(&mut self, workspace: &Arc<str>, name: &Arc<str>, binding: &Value) {
+        if let Some((key, shard)) = self.export_key(workspace, binding).zip(self.shard_of(workspace)) {
+            let at = self.bindings.entry(key.clone()).or_default().entry(shard).or_default();
+            if at.insert((workspace.clone(), name.clone())) {
+                self.ask_for_slice(&key.0, &key.1);
+            }
+        }
+        if is_going(binding)
+            && let Some(found) = self.workspaces.get_mut(workspace)
+        {
+            found.leaving.insert(name.clone());
+        }
+        self.ask(Duration::ZERO, Task::Binding(workspace.clone(), name.clone()));
+    }
+
+    /// The export that a binding refers to, by its logical cluster; `None` while its workspace is not known.
+    pub(super) fn export_key(&self, workspace: &Arc<str>, binding: &Value) -> Option<ExportKey> {
+        let (path, name) = export_of(binding)?;
+        let provider = if path.is_empty() { workspace.clone() } else { self.resolve(path)? };
+        Some((provider, name.into()))
+    }
+
+    /// Everything of a binding's status but its kinds, for which it asks when they are not up to date.
+    pub(super) fn do_binding(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
+        let Some(binding) = self.read(bindings(), workspace, "", name) else { return };
+        if is_going(&binding) {
+            self.do_unbind(workspace, name);
+            return;
+        }
+        let Some((path, export)) = export_of(&binding) else { return };
+        let path = if path.is_empty() { workspace.to_string() } else { path.to_owned() };
+        let now = self.stamp();
+        let Some((provider, object)) = self.export_at(&path, export) else {
+            let rest = json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
+            self.status_of(workspace, name, |binding| {
+                begin(binding, &now);
+                set_condition(binding, "APIExportValid", "False", rest, &now);
+            });
+            return;
+        };
+        let Some(hash) = object["status"]["identityHash"].as_str() else { return };
+        self.apply_claims(workspace, name, &binding, &provider, &object);
+        let wanted = wanted(&object);
+        let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
+        let missing: Vec<&String> = wanted.values().filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == ***schema)).collect();
+        let again = binding["status"]["phase"] == "Bound";
+        if missing.is_empty() && again {
+            return;
+        }
+        let waiting: Vec<&str> = missing.iter().map(|schema| schema.as_str()).collect();
+        let message = format!("Waiting for API(s) to be established: {}", waiting.join(", "));
+        let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": message});
+        let _ = hash;
+        self.status_of(workspace, name, |binding| {
+            begin(binding, &now);
+            set_condition(binding, "APIExportValid", "True", Value::Null, &now);
+            set_condition(binding, "BindingUpToDate", "False", rest.clone(), &now);
+            if !again {
+                set_condition(binding, "InitialBindingCompleted", "False", rest.clone(), &now);
+            }
+        });
+        let delay = if again { self.options.timing.roll } else { self.options.timing.bind };
+        self.ask(delay, Task::Bind(workspace.clone(), name.clone()));
+    }
+
+    /// Brings the export's kinds into the workspace.
+    pub(super) fn do_bind(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
+        let Some(binding) = self.read(bindings(), workspace, "", name).filter(|binding| !is_going(binding)) else { return };
+        let Some((key, (provider, object))) = self.export_key(workspace, &binding).and_then(|key| {
+            let export = self.export_at(&key.0, &key.1)?;
+            Some((key, export))
+        }) else {
+            return;
+        };
+        let hash: Arc<str> = object["status"]["identityHash"].as_str().unwrap_or_default().into();
+        let origin = Origin::Bound { provider: provider.clone(), export: key.1.clone(), identity: hash.clone(), binding: name.clone() };
+        let mut bound = Vec::new();
+        let mut served = Vec::new();
+        for (resource, schema) in wanted(&object) {
+            let Some(found) = self.read(schemas(), &provider, "", &schema) else {
+                self.is_invalid(workspace, name, &format!("Invalid APIExport. Please contact the APIExport owner to resolve: APIResourceSchema {schema:?} not found"));
+                return;
+            };
+            match self.kinds_of(&found, &hash, &origin) {
+                Ok(kinds) => served.extend(kinds),
+                Err(causes) => return self.is_refused(workspace, name, &provider, &schema, &causes),
+            }
+            bound.push(resource_of(&resource, &found, &hash));
+        }
+        if let Some(other) = self.conflicts(workspace, name, &served) {
+            return self.is_in_conflict(workspace, name, &other);
+        }
+        if provider.as_ref() == ROOT {
+            bound.extend(universal(&key.1, &hash));
+        }
+        self.install(workspace, &origin, served);
+        self.lock(workspace, name, &bound);
+        let now = self.stamp();
+        self.status_of(workspace, name, |binding| {
+            // What left the export stays bound.
+            let before = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
+            let same = |a: &Value, b: &Value| a["group"] == b["group"] && a["resource"] == b["resource"];
+            let left = before.iter().filter(|before| !bound.iter().any(|bound| same(bound, before))).cloned();
+            binding["status"]["boundResources"] = bound.iter().cloned().chain(left).collect();
+            for type_ in ["APIExportValid", "BindingUpToDate", "InitialBindingCompleted"] {
+                set_condition(binding, type_, "True", Value::Null, &now);
+            }
+            binding["status"]["phase"] = "Bound".into();
+        });
+        self.ask_for_slice(&provider, &key.1);
+    }
+
+    /// The kinds of a schema, with the storage that all bindings with this identity share.
+    pub(crate) fn kinds_of(&self, schema: &Value, hash: &str, origin: &Origin) -> Result<Vec<Arc<Served>>, Vec<Cause>> {
+        let spec = &schema["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let storage: Arc<str> = format!("{}.{}:{hash}", text(&spec["names"]["plural"]), text(&spec["group"])).into();
+        versions(spec, &storage, origin)
+    }
+
+    /// Puts a binding's kinds in place of those that it brought before. What left the export stays.
+    fn install(&mut self, workspace: &Arc<str>, origin: &Origin, served: Vec<Arc<Served>>) {
+        let mut replaced = Vec::new();
+        self.set_custom(workspace, |custom| {
+            let mut kept = Vec::new();
+            for old in custom {
+                let new = served.iter().find(|new| new.names.group == old.names.group && new.names.plural == old.names.plural);
+                match new {
+                    Some(new) if same_binding(&old.origin, origin) => {
+                        if new.open_api != old.open_api {
+                            replaced.push(old.storage.clone());
+                        }
+                    }
+                    _ => kept.push(old),
+                }
+            }
+            kept.into_iter().chain(served).collect()
+        });
+        for storage in replaced {
+            self.rolled(&storage);
+        }
+    }
+
+    /// The binding or definition that has one of these kinds already.
+    fn conflicts(&self, workspace: &Arc<str>, name: &str, served: &[Arc<Served>]) -> Option<String> {
+        let found = self.workspaces.get(workspace)?;
+        let same = |a: &Served, b: &Served| a.names.group == b.names.group && a.names.plural == b.names.plural;
+        let other = |kind: &&Arc<Served>| match &kind.origin {
+            Origin::Bound { binding, .. } => &**binding != name && served.iter().any(|new| same(new, kind)),
+            _ => served.iter().any(|new| same(new, kind)),
+        };
+        found.custom.iter().find(other).map(|kind| match &kind.origin {
+            Origin::Bound { binding, .. } => format!("map[{}.{}:{{{binding} false}}]", kind.names.plural, kind.names.group),
+            _ => format!("map[{}.{}:{{ true}}]", kind.names.plural, kind.names.group),
+        })
+    }
+
+    fn lock(&mut self, workspace: &Arc<str>, name: &str, bound: &[Value]) {
+        self.edit(logical_clusters(), workspace, "", "cluster", "", |logical| {
+            let text = logical["metadata"]["annotations"][LOCKS].as_str().unwrap_or("{}");
+            let mut locks: Value = serde_json::from_str(text).unwrap_or_else(|_| json!({}));
+            for resource in bound {
+                let text = |field: &str| resource[field].as_str().unwrap_or_default();
+                locks[format!("{}.{}", text("resource"), text("group"))] = json!({"n": name});
+            }
+            logical["metadata"]["annotations"][LOCKS] = locks.to_string().into();
+        });
+    }
+
+    pub(super) fn unlock(&mut self, workspace: &Arc<str>, name: &str) {
+        self.edit(logical_clusters(), workspace, "", "cluster", "", |logical| {
+            let Some(text) = logical["metadata"]["annotations"][LOCKS].as_str() else { return };
+            let mut locks: BTreeMap<String, Value> = serde_json::from_str(text).unwrap_or_default();
+            locks.retain(|_, lock| lock["n"] != name);
+            logical["metadata"]["annotations"][LOCKS] = json!(locks).to_string().into();
+        });
+    }
+
+    /// Changes a binding's status and sums its conditions up.
+    pub(super) fn status_of(&mut self, workspace: &Arc<str>, name: &str, change: impl FnOnce(&mut Value)) {
+        let now = self.stamp();
+        self.edit(bindings(), workspace, "", name, "status", |binding| {
+            change(binding);
+            let conditions = binding["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            if let Some(completed) = conditions.iter().find(|condition| condition["type"] == "InitialBindingCompleted") {
+                let mut rest = completed.as_object().cloned().unwrap_or_default();
+                for own in ["type", "status", "lastTransitionTime"] {
+                    rest.remove(own);
+                }
+                let status = completed["status"].as_str().unwrap_or_default().to_owned();
+                set_condition(binding, "Ready", &status, rest.into(), &now);
+            }
+        });
+    }
+
+    fn is_invalid(&mut self, workspace: &Arc<str>, name: &str, message: &str) {
+        let now = self.stamp();
+        let rest = json!({"reason": "InternalError", "severity": "Error", "message": message});
+        self.status_of(workspace, name, |binding| set_condition(binding, "APIExportValid", "False", rest, &now));
+    }
+
+    fn is_refused(&mut self, workspace: &Arc<str>, name: &str, provider: &str, schema: &str, causes: &[Cause]) {
+        let causes: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let message = format!("APIResourceSchema {provider}|{schema} is invalid: [{}]", causes.join(" "));
+        self.is_not_bound(workspace, name, "APIResourceSchemaInvalid", &message);
+    }
+
+    fn is_in_conflict(&mut self, workspace: &Arc<str>, name: &str, other: &str) {
+        let message = format!("Unable to bind APIs because they are bound by other APIBindings or CRDs: {other}");
+        self.is_not_bound(workspace, name, "NamingConflicts", &message);
+    }
+
+    fn is_not_bound(&mut self, workspace: &Arc<str>, name: &str, reason: &str, message: &str) {
+        let now = self.stamp();
+        let rest = json!({"reason": reason, "severity": "Error", "message": message});
+        self.status_of(workspace, name, |binding| {
+            set_condition(binding, "BindingUpToDate", "False", rest.clone(), &now);
+            let is_completed = |condition: &Value| condition["type"] == "InitialBindingCompleted" && condition["status"] == "True";
+            if !binding["status"]["conditions"].as_array().into_iter().flatten().any(is_completed) {
+                set_condition(binding, "InitialBindingCompleted", "False", rest, &now);
+            }
+        });
+        let _ = definitions();
+    }
+}
+
+fn begin(binding: &mut Value, now: &str) {
+    if binding["status"]["phase"].as_str().is_none_or(str::is_empty) {
+        binding["status"]["phase"] = "Binding".into();
+        let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": "Waiting for API(s) to be established"});
+        set_condition(binding, "InitialBindingCompleted", "False", rest, now);
+    }
+}
+
+/// `plural.group → schema` of an export, in its order.
+fn wanted(export: &Value) -> BTreeMap<String, String> {
+    let resources = export["spec"]["resources"].as_array().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    resources.map(|resource| (format!("{}.{}", text(&resource["name"]), text(&resource["group"])), text(&resource["schema"]))).collect()
+}
+
+fn resource_of(_resource: &str, schema: &Value, hash: &str) -> Value {
+    let versions = schema["spec"]["versions"].as_array().into_iter().flatten();
+    let stored: Vec<&Value> = versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
+    json!({
+        "group": schema["spec"]["group"],
+        "resource": schema["spec"]["names"]["plural"],
+        "schema": {"name": schema["metadata"]["name"], "UID": schema["metadata"]["uid"], "identityHash": hash},
+        "storageVersions": stored,
+    })
+}
+
+/// What the bindings of kcp's own exports say, whose kinds are built in.
+fn universal(export: &str, hash: &str) -> Vec<Value> {
+    let resources = UNIVERSAL.iter().find(|(name, _)| *name == export).map_or(&[][..], |(_, resources)| resources);
+    let one = |resource: &&str| {
+        json!({"group": export, "resource": resource, "storageVersions": ["v1alpha1"],
+            "schema": {"name": format!("v1.{resource}.{export}"), "UID": format!("uid-of-{resource}"), "identityHash": hash}})
+    };
+    resources.iter().map(one).collect()
+}
+
+fn same_binding(a: &Origin, b: &Origin) -> bool {
+    matches!((a, b), (Origin::Bound { binding: a, .. }, Origin::Bound { binding: b, .. }) if a == b)
+}

@@ -1,0 +1,151 @@
+//! Permission claims: which are accepted, and the labels that claimed objects carry so that a virtual workspace finds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha224};
+
+use super::export_of;
+use crate::embedded::served::Served;
+use crate::embedded::store::Place;
+use crate::embedded::world::objects::set_condition;
+use crate::embedded::world::workspaces::bindings;
+use crate::embedded::world::{Claim, Task, World};
+
+/// The start of a label's key on a claimed object.
+const CLAIMED: &str = "claimed.internal.apis.kcp.io/";
+
+/// The key and the value of the label that objects carry for an export's claim.
+pub(crate) fn label(provider: &str, export: &str, claim: &Value) -> (String, String) {
+    let text = |field: &str| claim[field].as_str().unwrap_or_default();
+    (format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))), hash(&format!("{}/{}/{}", text("group"), text("resource"), text("identityHash"))))
+}
+
+/// The same of the bindings to the export itself, which it always sees.
+pub(crate) fn own_label(provider: &str, export: &str) -> (String, String) {
+    (format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))), hash("apis.kcp.io/apibindings/"))
+}
+
+/// A name for the export in the label `internal.apis.kcp.io/export`.
+pub(crate) fn export_label(provider: &str, export: &str) -> String {
+    hash(&format!("{provider}/{export}"))
+}
+
+fn hash(text: &str) -> String {
+    Sha224::digest(text.as_bytes()).iter().take(19).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
+impl World {
+    /// Sets the labels of accepted claims on an object that is about to be stored, and takes those away that hold no more.
+    pub(crate) fn label(&self, kind: &Served, place: &Place, object: &mut Value) {
+        let Some(found) = self.workspaces.get(&place.workspace) else { return };
+        let own = self.own_label(kind, place, object);
+        let of_kind = |claim: &&Claim| claim.group == kind.names.group && claim.resource == kind.names.plural;
+        let claims = found.claims.iter().filter(of_kind).map(|claim| (claim.key.to_string(), claim.value.to_string()));
+        let wanted: BTreeMap<String, String> = own.into_iter().chain(claims).collect();
+        let there = object["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        if wanted.is_empty() && !there.keys().any(|key| key.starts_with(CLAIMED)) {
+            return;
+        }
+        let mut labels: BTreeMap<String, Value> = there.into_iter().filter(|(key, _)| !key.starts_with(CLAIMED)).collect();
+        labels.extend(wanted.into_iter().map(|(key, value)| (key, value.into())));
+        match labels.is_empty() {
+            true => drop(object["metadata"].as_object_mut().map(|metadata| metadata.remove("labels"))),
+            false => object["metadata"]["labels"] = json!(labels),
+        }
+    }
+
+    fn own_label(&self, kind: &Served, place: &Place, object: &Value) -> Option<(String, String)> {
+        if kind.storage != bindings().storage || object["status"]["phase"].is_null() {
+            return None;
+        }
+        let (provider, export) = self.export_key(&place.workspace, object)?;
+        Some(own_label(&provider, &export))
+    }
+
+    /// Compares what a binding accepts with what its export asks for, and says so in its status.
+    pub(super) fn apply_claims(&mut self, workspace: &Arc<str>, name: &str, binding: &Value, provider: &str, export: &Value) {
+        let key = |claim: &Value| {
+            let text = |field: &str| claim[field].as_str().unwrap_or_default().to_owned();
+            (text("resource"), text("group"), text("identityHash"))
+        };
+        let asked: BTreeSet<_> = export["spec"]["permissionClaims"].as_array().into_iter().flatten().map(key).collect();
+        let accepted = binding["spec"]["permissionClaims"].as_array().into_iter().flatten().filter(|claim| claim["state"] == "Accepted");
+        let accepted: BTreeMap<_, Value> = accepted.map(|claim| (key(claim), claim.clone())).collect();
+        let applied: Vec<Value> = accepted.iter().filter(|(key, _)| asked.contains(*key)).map(|(_, claim)| without_state(claim)).collect();
+        let unexpected: Vec<String> = accepted
+            .keys()
+            .filter(|key| !asked.contains(*key))
+            .map(|(resource, group, identity)| format!("unexpected/invalid claim for {resource}.{group} (identity {identity:?})"))
+            .collect();
+        let now = self.stamp();
+        let exported = export["spec"]["permissionClaims"].clone();
+        self.status_of(workspace, name, |binding| {
+            let status = &mut binding["status"];
+            status["apiExportClusterName"] = provider.into();
+            for (field, value) in [("exportPermissionClaims", exported), ("appliedPermissionClaims", applied.into())] {
+                match value.as_array().is_none_or(Vec::is_empty) {
+                    true => drop(status.as_object_mut().map(|status| status.remove(field))),
+                    false => status[field] = value,
+                }
+            }
+            set_condition(binding, "PermissionClaimsApplied", "True", Value::Null, &now);
+            if unexpected.is_empty() {
+                set_condition(binding, "PermissionClaimsValid", "True", Value::Null, &now);
+                return;
+            }
+            let shown = &unexpected[..unexpected.len().min(10)];
+            let list = if let [one] = shown { one.clone() } else { format!("[{}]", shown.join(", ")) };
+            let message = format!("{} unexpected and/or invalid permission claims (showing first {}): {list}", unexpected.len(), shown.len());
+            let rest = json!({"reason": "InvalidPermissionClaims", "severity": "Error", "message": message});
+            set_condition(binding, "PermissionClaimsValid", "False", rest, &now);
+        });
+        self.ask(Duration::ZERO, Task::Claims(workspace.clone()));
+    }
+
+    /// Brings the labels of all claimed objects of a workspace up to date.
+    pub(super) fn do_claims(&mut self, workspace: &Arc<str>) {
+        let mut claims = BTreeSet::new();
+        for binding in self.all(bindings(), workspace) {
+            let Some((provider, export)) = self.export_key(workspace, &binding) else { continue };
+            for claim in binding["status"]["appliedPermissionClaims"].as_array().into_iter().flatten() {
+                let (key, value) = label(&provider, &export, claim);
+                let text = |field: &str| Arc::from(claim[field].as_str().unwrap_or_default());
+                claims.insert(Claim { group: text("group"), resource: text("resource"), key: key.into(), value: value.into() });
+            }
+            debug_assert!(export_of(&binding).is_some());
+        }
+        let Some(found) = self.workspaces.get_mut(workspace) else { return };
+        let claims: Vec<Claim> = claims.into_iter().collect();
+        if found.claims == claims {
+            return;
+        }
+        let changed = |claim: &Claim, other: &[Claim]| !other.contains(claim);
+        let before = std::mem::replace(&mut found.claims, claims.clone());
+        let touched: BTreeSet<(Arc<str>, Arc<str>)> = before
+            .iter()
+            .filter(|claim| changed(claim, &claims))
+            .chain(claims.iter().filter(|claim| changed(claim, &before)))
+            .map(|claim| (claim.group.clone(), claim.resource.clone()))
+            .collect();
+        for kind in self.stored_kinds(workspace) {
+            if !touched.contains(&(kind.names.group.clone(), kind.names.plural.clone())) {
+                continue;
+            }
+            for object in self.all(&kind, workspace) {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                self.edit(&kind, workspace, &text("namespace"), &text("name"), "", |_| {});
+            }
+        }
+    }
+}
+
+fn without_state(claim: &Value) -> Value {
+    let mut claim = claim.clone();
+    if let Some(fields) = claim.as_object_mut() {
+        fields.remove("state");
+    }
+    claim
+}

@@ -1,0 +1,186 @@
+//! Label and field selectors of lists and watches.
+//!
+//! Pure: text to a predicate. The grammar and the words are those of `k8s.io/apimachinery/pkg/labels` and `…/fields`.
+
+use serde_json::Value;
+
+use super::errors::Refusal;
+
+/// One demand on a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Demand {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Missing(String),
+}
+
+/// What a list or watch is narrowed to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selector {
+    labels: Vec<Demand>,
+    /// `(metadata.name or metadata.namespace, value, whether it must be equal)`.
+    fields: Vec<(String, String, bool)>,
+}
+
+impl Selector {
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Refusal> {
+        Ok(Self {
+            labels: labels.map_or(Ok(Vec::new()), parse_labels).map_err(Refusal::bad_request)?,
+            fields: fields.map_or(Ok(Vec::new()), parse_fields).map_err(Refusal::bad_request)?,
+        })
+    }
+
+    /// Demands one more label.
+    pub(crate) fn with_label(mut self, key: &str, value: &str) -> Self {
+        self.labels.push(Demand::In(key.to_owned(), vec![value.to_owned()]));
+        self
+    }
+
+    /// Demands a name, as a watch of one object does.
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
+        self.fields.push(("metadata.name".to_owned(), name.to_owned(), true));
+        self
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The one name that is asked for, when that is all that is asked of fields.
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        let label = |key: &str| metadata["labels"][key].as_str();
+        let holds = |demand: &Demand| match demand {
+            Demand::In(key, values) => label(key).is_some_and(|value| values.iter().any(|wanted| wanted == value)),
+            Demand::NotIn(key, values) => label(key).is_none_or(|value| values.iter().all(|wanted| wanted != value)),
+            Demand::Exists(key) => label(key).is_some(),
+            Demand::Missing(key) => label(key).is_none(),
+        };
+        let field = |name: &str| metadata[name.trim_start_matches("metadata.")].as_str().unwrap_or_default();
+        self.labels.iter().all(holds) && self.fields.iter().all(|(name, value, equal)| (field(name) == value) == *equal)
+    }
+}
+
+fn parse_labels(text: &str) -> Result<Vec<Demand>, String> {
+    let mut demands = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (demand, after) = demand(rest)?;
+        demands.push(demand);
+        let after = after.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(next) if next.trim().is_empty() => return Err("unable to parse requirement: found '', expected: identifier after ','".into()),
+            Some(next) => next.trim_start(),
+            None if after.is_empty() => "",
+            None => return Err(format!("unable to parse requirement: found '{}', expected: ',' or 'end of string'", word(after).0)),
+        };
+    }
+    Ok(demands)
+}
+
+fn demand(text: &str) -> Result<(Demand, &str), String> {
+    if let Some(rest) = text.strip_prefix('!') {
+        let (key, rest) = key(rest.trim_start())?;
+        return Ok((Demand::Missing(key), rest));
+    }
+    let (key, rest) = key(text)?;
+    let rest = rest.trim_start();
+    if rest.is_empty() || rest.starts_with(',') {
+        return Ok((Demand::Exists(key), rest));
+    }
+    for operator in ["==", "!=", "="] {
+        if let Some(rest) = rest.strip_prefix(operator) {
+            let rest = rest.trim_start();
+            if let Some(found) = rest.chars().next().filter(|first| "=!()<>".contains(*first)) {
+                return Err(format!("unable to parse requirement: found '{found}', expected: identifier"));
+            }
+            let (value, rest) = word(rest);
+            let values = vec![value.to_owned()];
+            return Ok((if operator == "!=" { Demand::NotIn(key, values) } else { Demand::In(key, values) }, rest));
+        }
+    }
+    let (operator, rest) = word(rest);
+    let rest = rest.trim_start();
+    let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    match (operator, inside) {
+        ("in" | "notin", Some((list, rest))) => {
+            let values = list.split(',').map(|value| value.trim().to_owned()).collect();
+            Ok((if operator == "in" { Demand::In(key, values) } else { Demand::NotIn(key, values) }, rest))
+        }
+        ("in" | "notin", None) => Err(format!("unable to parse requirement: found '{}' expected: '('", word(rest).0)),
+        _ => Err(format!("unable to parse requirement: found '{operator}', expected: in, notin, =, ==, !=, gt, lt")),
+    }
+}
+
+fn key(text: &str) -> Result<(String, &str), String> {
+    let (key, rest) = word(text);
+    if key.is_empty() {
+        let found = text.chars().next().map_or_else(String::new, |found| found.to_string());
+        return Err(format!("unable to parse requirement: found '{found}', expected: !, identifier, or 'end of string'"));
+    }
+    Ok((key.to_owned(), rest))
+}
+
+fn word(text: &str) -> (&str, &str) {
+    let end = text.find(|letter: char| ",=!()<> ".contains(letter)).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>, String> {
+    let mut fields = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (name, value, equal) = if let Some((name, value)) = part.split_once("!=") {
+            (name, value, false)
+        } else if let Some((name, value)) = part.split_once("==") {
+            (name, value, true)
+        } else if let Some((name, value)) = part.split_once('=') {
+            (name, value, true)
+        } else {
+            return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
+        };
+        if !matches!(name, "metadata.name" | "metadata.namespace") {
+            return Err(format!("field label not supported: {name}"));
+        }
+        fields.push((name.to_owned(), value.to_owned(), equal));
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_selector_chooses_as_kubernetes_does() {
+        let object = json!({"metadata": {"name": "a", "namespace": "n", "labels": {"tier": "web", "x/y": "1"}}});
+        for (labels, fields, chosen) in [
+            ("", "", true),
+            ("tier=web", "", true),
+            ("tier==web,x/y", "", true),
+            ("tier!=web", "", false),
+            ("other!=web", "", true),
+            ("tier in (db, web)", "", true),
+            ("tier notin (db,web)", "", false),
+            ("!other", "", true),
+            ("!tier", "", false),
+            ("", "metadata.name=a,metadata.namespace!=m", true),
+            ("", "metadata.name=b", false),
+        ] {
+            let selector = Selector::parse(Some(labels), Some(fields)).unwrap();
+            assert_eq!(selector.matches(&object), chosen, "{labels} {fields}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_in_kubernetes_words() {
+        for (labels, fields, words) in [
+            ("a===", "", "unable to parse requirement: found '=', expected: identifier"),
+            ("", "spec.size=small", "field label not supported: spec.size"),
+        ] {
+            let refusal = Selector::parse(Some(labels), Some(fields)).unwrap_err();
+            assert_eq!((refusal.code, refusal.message.as_str()), (400, words));
+        }
+    }
+}

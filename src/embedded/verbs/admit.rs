@@ -1,0 +1,233 @@
+//! What the server does to an object before it is checked, kind by kind, and what it forbids: kcp's admission plugins and the strategies of
+//! Kubernetes' own kinds.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::embedded::access::{self, Attributes};
+use crate::embedded::base64;
+use crate::embedded::errors::{About, Refusal};
+use crate::embedded::reconcile::{BINDING_FINALIZER, OWNER, export_label, export_of};
+use crate::embedded::served::Origin;
+use crate::embedded::world::workspaces::workspace_types;
+use crate::embedded::world::{ROOT, World};
+
+/// The label that names a binding's export.
+const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
+
+type Admitted = Result<(), Refusal>;
+
+pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Admitted {
+    if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) {
+        return Ok(());
+    }
+    match (&*call.kind.names.group, &*call.kind.names.plural) {
+        ("", "namespaces") => {
+            new["spec"]["finalizers"] = json!(["kubernetes"]);
+            new["status"]["phase"] = "Active".into();
+            let name = new["metadata"]["name"].clone();
+            new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
+        }
+        ("", "secrets") => {
+            readable(new);
+            if new["type"].is_null() {
+                new["type"] = "Opaque".into();
+            }
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
+        ("tenancy.kcp.io", "workspaces") => workspace_is_made(world, call, workspace, new)?,
+        ("apis.kcp.io", "apibindings") => binding_is_made(world, call, workspace, new)?,
+        ("apis.kcp.io", "apiexports") => new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into(),
+        ("tenancy.kcp.io", "workspacetypes") => new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into(),
+        ("core.kcp.io", "logicalclusters") => {
+            let name = new["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(Refusal::forbidden(call.kind.about(name), "LogicalCluster cannot be created"));
+        }
+        ("rbac.authorization.k8s.io", _) => roles(world, call, workspace, new, false)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+pub(super) fn update(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, old: &Value, new: &mut Value) -> Admitted {
+    if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) || call.subresource == "status" {
+        return Ok(());
+    }
+    let name = call.name.as_deref().unwrap_or_default();
+    let about = call.kind.about(name);
+    match (&*call.kind.names.group, &*call.kind.names.plural) {
+        ("", "namespaces") => {
+            // Through the main endpoint finalizers of the spec stay, through `finalize` they are what is sent.
+            if call.subresource.is_empty() {
+                new["spec"] = old["spec"].clone();
+            }
+            new["status"] = old["status"].clone();
+        }
+        ("", "secrets") => {
+            readable(new);
+            if new["type"].is_null() {
+                new["type"] = old["type"].clone();
+            }
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
+        ("apis.kcp.io", "apiresourceschemas") if old["spec"] != new["spec"] => {
+            return Err(Refusal::forbidden(about, "spec: Invalid value: is immutable"));
+        }
+        ("apis.kcp.io", "apibindings") => {
+            if old["spec"]["reference"] != new["spec"]["reference"] && !old["spec"]["reference"].is_null() {
+                let causes = [crate::embedded::errors::Cause::new(
+                    "FieldValueInvalid",
+                    "spec.reference",
+                    "Invalid value: \"object\": APIExport reference must not be changed",
+                )];
+                return Err(Refusal::invalid(call.kind.about_kind(name), &causes));
+            }
+            mark(world, workspace, new);
+        }
+        ("apis.kcp.io", "apiexports") => new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into(),
+        ("tenancy.kcp.io", "workspaces") => {
+            for field in ["cluster", "URL"] {
+                if old["spec"][field].is_string() && old["spec"][field] != new["spec"][field] {
+                    return Err(Refusal::forbidden(about, &format!("spec.{field} is immutable")));
+                }
+            }
+            if old["spec"]["type"] != new["spec"]["type"] {
+                return Err(Refusal::forbidden(about, "spec.type is immutable"));
+            }
+        }
+        ("rbac.authorization.k8s.io", plural) => {
+            if plural.ends_with("bindings") && old["roleRef"] != new["roleRef"] {
+                let message = format!("Invalid value: {}: cannot change roleRef", new["roleRef"]);
+                let causes = [crate::embedded::errors::Cause::new("FieldValueInvalid", "roleRef", message)];
+                return Err(Refusal::invalid(call.kind.about_kind(name), &causes));
+            }
+            roles(world, call, workspace, new, true)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Text in a Secret becomes data.
+fn readable(secret: &mut Value) {
+    let Some(text) = secret.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
+    for (key, value) in text.as_object().into_iter().flatten() {
+        secret["data"][key] = base64::encode(value.as_str().unwrap_or_default().as_bytes()).into();
+    }
+}
+
+fn definition(new: &mut Value) {
+    let names = &mut new["spec"]["names"];
+    let kind = names["kind"].as_str().unwrap_or_default().to_owned();
+    if names["singular"].is_null() {
+        names["singular"] = kind.to_lowercase().into();
+    }
+    if names["listKind"].is_null() {
+        names["listKind"] = format!("{kind}List").into();
+    }
+    if new["spec"]["conversion"].is_null() {
+        new["spec"]["conversion"] = json!({"strategy": "None"});
+    }
+}
+
+/// Subjects and references get their groups, and nobody gives more than they have.
+fn roles(world: &World, call: &Call<'_>, workspace: &str, new: &mut Value, update: bool) -> Admitted {
+    let rbac = "rbac.authorization.k8s.io";
+    if new["roleRef"].is_object() && new["roleRef"]["apiGroup"].is_null() {
+        new["roleRef"]["apiGroup"] = rbac.into();
+    }
+    for subject in new["subjects"].as_array_mut().into_iter().flatten() {
+        if subject["apiGroup"].is_null() && matches!(subject["kind"].as_str(), Some("User" | "Group")) {
+            subject["apiGroup"] = rbac.into();
+        }
+    }
+    access::escalates(world, workspace, &call.user, new, update).map_or(Ok(()), Err)
+}
+
+/// A new workspace has a type, which its author may use, and an owner.
+fn workspace_is_made(world: &World, call: &Call<'_>, parent: &Arc<str>, new: &mut Value) -> Admitted {
+    let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let about = About { name: &name, ..call.kind.about(&name) };
+    if new["spec"]["type"].is_null() {
+        new["spec"]["type"] = default_type(world, parent);
+    }
+    let type_ = &new["spec"]["type"];
+    let (path, type_name) = (type_["path"].as_str().unwrap_or_default(), type_["name"].as_str().unwrap_or_default());
+    // A type without a path is looked for in this workspace, then in root.
+    let candidates: Vec<Arc<str>> =
+        if path.is_empty() { vec![parent.clone(), ROOT.into()] } else { world.resolve(path).into_iter().collect() };
+    let found = candidates.into_iter().find(|at| world.read(workspace_types(), at, "", type_name).is_some());
+    let Some(at) = found else {
+        let shown = if path.is_empty() { type_name.to_owned() } else { format!("{path}:{type_name}") };
+        return Err(Refusal::forbidden(about, &format!("workspace type {shown} cannot be resolved: not found")));
+    };
+    let attributes = Attributes {
+        verb: "use",
+        group: "tenancy.kcp.io",
+        version: "v1alpha1",
+        resource: "workspacetypes",
+        name: type_name,
+        ..Attributes::default()
+    };
+    // Everybody may use the types that kcp brings.
+    if &*at != ROOT && access::direct(world, &at, &call.user, &attributes, None).is_err() {
+        let path = world.path(&at);
+        let why = format!("unable to use workspacetype {path}:{type_name}: missing verb='use' permission on workspacetype");
+        return Err(Refusal::forbidden(about, &why));
+    }
+    new["spec"]["type"] = json!({"name": type_name, "path": world.path(&at)});
+    let user = &call.user;
+    let mut owner = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        owner["uid"] = user.uid.clone().into();
+    }
+    if !user.extra.is_empty() {
+        owner["extra"] = json!(user.extra);
+    }
+    new["metadata"]["annotations"][OWNER] = owner.to_string().into();
+    new["status"] = json!({"phase": "Scheduling"});
+    Ok(())
+}
+
+/// The type of children that the parent's type says.
+fn default_type(world: &World, parent: &Arc<str>) -> Value {
+    let universal = json!({"name": "universal", "path": ROOT});
+    let own = world.type_of(parent);
+    let Some((path, name)) = own.rsplit_once(':') else { return universal };
+    let type_ = world.resolve(path).and_then(|at| world.read(workspace_types(), &at, "", name));
+    type_.map(|type_| type_["spec"]["defaultChildWorkspaceType"].clone()).filter(Value::is_object).unwrap_or(universal)
+}
+
+/// A new binding is allowed by the export's workspace, and kept until its objects are gone.
+fn binding_is_made(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Admitted {
+    let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let Some((path, export)) = export_of(new).map(|(path, export)| (path.to_owned(), export.to_owned())) else { return Ok(()) };
+    let path = if path.is_empty() { world.path(workspace) } else { path };
+    let attributes =
+        Attributes { verb: "bind", group: "apis.kcp.io", version: "v1alpha1", resource: "apiexports", name: &export, ..Attributes::default() };
+    let provider = world.resolve(&path);
+    let allowed = provider.as_ref().is_some_and(|provider| {
+        world.export_at(provider, &export).is_some() && access::direct(world, provider, &call.user, &attributes, None).is_ok()
+    });
+    if !allowed {
+        let why = format!("unable to create APIBinding: no permission to bind to export {path}:{export}");
+        return Err(Refusal::forbidden(call.kind.about(&name), &why));
+    }
+    let kept = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    if !kept.iter().any(|finalizer| finalizer == BINDING_FINALIZER) {
+        new["metadata"]["finalizers"] = kept.into_iter().chain([BINDING_FINALIZER.into()]).collect();
+    }
+    mark(world, workspace, new);
+    Ok(())
+}
+
+fn mark(world: &World, workspace: &Arc<str>, binding: &mut Value) {
+    let Some((path, export)) = export_of(binding) else { return };
+    let provider = if path.is_empty() { Some(workspace.clone()) } else { world.resolve(path) };
+    if let Some(provider) = provider {
+        let label = export_label(&provider, export);
+        binding["metadata"]["labels"][EXPORT_LABEL] = label.into();
+    }
+}

@@ -1,0 +1,97 @@
+//! What was sent, decoded: the object of a write, and what its schema does not know of it.
+//!
+//! Pure: bytes to values, with the words of `k8s.io/apiserver/pkg/endpoints/handlers`.
+
+use serde_json::Value;
+
+use super::meta;
+use super::options::Unknown;
+use crate::embedded::errors::Refusal;
+use crate::embedded::served::{Origin, Served};
+
+/// A decoded object and the warnings about it.
+pub(super) struct Decoded {
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Bytes that an error shows of a body.
+const SHOWN: usize = 30;
+
+/// Decodes the object of a POST or PUT.
+pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
+    let json = match media_type {
+        "" | "application/json" => serde_json::from_slice::<Value>(body),
+        "application/yaml" => return yaml(kind, body, unknown),
+        _ => {
+            let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+            let through = "application/json, application/yaml";
+            return Err(Refusal::unsupported_media_type(if virtually && kind.origin != Origin::BuiltIn { through } else { all }));
+        }
+    };
+    match json {
+        Ok(object) => checked(kind, object, body, unknown),
+        Err(error) => Err(unreadable(kind, body, &error)),
+    }
+}
+
+fn yaml(kind: &Served, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+    let object = std::str::from_utf8(body).ok().and_then(|text| serde_saphyr::from_str::<Value>(text).ok());
+    let object = object.ok_or_else(|| Refusal::bad_request("error converting YAML to JSON"))?;
+    checked(kind, object, body, unknown)
+}
+
+fn unreadable(kind: &Served, body: &[u8], error: &serde_json::Error) -> Refusal {
+    let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+    let text = String::from_utf8_lossy(body);
+    let shown = if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(SHOWN).collect() };
+    unrecognized(kind, &format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+}
+
+fn unrecognized(kind: &Served, why: &str) -> Refusal {
+    Refusal::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", kind.names.kind))
+}
+
+fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+    if !object.is_object() {
+        let what = if object.is_array() { "array" } else { "value" };
+        let type_ = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        let shown: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
+        return Err(unrecognized(kind, &why));
+    }
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    if text("kind").is_empty() {
+        let text = String::from_utf8_lossy(body);
+        let shown: String = text.chars().take(SHOWN).collect();
+        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({shown} ...)")));
+    }
+    let api_version = kind.api_version();
+    if text("apiVersion") != api_version {
+        let words = "the API version in the data";
+        return Err(Refusal::bad_request(format!("{words} ({}) does not match the expected API version ({api_version})", text("apiVersion"))));
+    }
+    if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
+        let why = format!("no kind {:?} is registered for version {api_version:?} in scheme", text("kind"));
+        return Err(unrecognized(kind, &why));
+    }
+    tidy(kind, object, unknown, &[])
+}
+
+/// Takes out of an object what its schema does not know. `before` are paths that were unknown to an object that is patched.
+pub(super) fn tidy(kind: &Served, mut object: Value, unknown: Unknown, before: &[String]) -> Result<Decoded, Refusal> {
+    let mut found = meta::normalise(kind, &mut object)?;
+    found.extend(kind.schema.prune(&mut object));
+    found.retain(|path| !before.contains(path));
+    let said: Vec<String> = found.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+    match unknown {
+        Unknown::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
+        Unknown::Warn => Ok(Decoded { object, warnings: said }),
+        Unknown::Strict if said.is_empty() => Ok(Decoded { object, warnings: said }),
+        Unknown::Strict => {
+            let (version, kind) = (&kind.version, &kind.names.kind);
+            let list = said.join(", ");
+            Err(Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {list}")))
+        }
+    }
+}

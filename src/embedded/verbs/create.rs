@@ -1,0 +1,152 @@
+//! Creating objects, and tokens of accounts.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::options::{self, WriteOptions};
+use super::{Answer, Call, Reply, Way, admit, body, bytes_of, json, meta, validate};
+use crate::embedded::access::tokens::{token_answer, token_request};
+use crate::embedded::access::{self};
+use crate::embedded::convert;
+use crate::embedded::errors::{About, Refusal};
+use crate::embedded::store::Place;
+use crate::embedded::world::workspaces::accounts;
+use crate::embedded::world::{Draft, World};
+
+pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
+    let options = options::write(&call.request.query, "CreateOptions", false)?;
+    let virtually = matches!(call.way, Way::Virtual { .. });
+    let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
+    if let Some(answer) = review(world, call, &decoded.object)? {
+        return Ok(answer);
+    }
+    let (object, mut warnings) = (decoded.object, decoded.warnings);
+    warnings.extend(meta::warnings(&call.kind, &object));
+    let made = make(world, call, object, options, Some(call.manager()))?;
+    Ok(Reply::Json { code: 201, body: bytes_of(&made), warnings })
+}
+
+/// Kinds that are asked and not kept.
+fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>, Refusal> {
+    let kind = &*call.kind.names.kind;
+    let workspace = call.workspace.as_deref().unwrap_or_default();
+    let answer = match (&*call.kind.names.group, kind) {
+        ("authorization.k8s.io", "SelfSubjectRulesReview") => access::rules_review(world, workspace, &call.user, body),
+        ("authorization.k8s.io", _) => {
+            access::reviewable(kind, call.namespace.as_deref().unwrap_or_default(), body)?;
+            access::review(world, workspace, kind, &call.user, body)
+        }
+        ("authentication.k8s.io", "SelfSubjectReview") => access::who_am_i(&call.user, &world.stamp()),
+        ("authentication.k8s.io", _) => return Err(Refusal::method_not_allowed(call.kind.about(""), "create")),
+        _ => return Ok(None),
+    };
+    Ok(Some(json(201, &answer)))
+}
+
+/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already.
+pub(super) fn make(
+    world: &mut World,
+    call: &Call<'_>,
+    object: Value,
+    options: WriteOptions,
+    manager: Option<&str>,
+) -> Result<Value, Refusal> {
+    let kind = &call.kind;
+    let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
+    let mut new = object;
+    if new["metadata"]["resourceVersion"].is_string() {
+        return Err(Refusal::unreasoned(500, "resourceVersion should not be set on objects to be created"));
+    }
+    namespace(world, call, &workspace, &mut new)?;
+    if world.is_leaving(&workspace, kind) {
+        let message = "create not allowed while custom resource definition is terminating";
+        return Err(Refusal { message: message.into(), ..Refusal::method_not_allowed(kind.about(""), "create") });
+    }
+    let generated = new["metadata"]["generateName"].as_str().filter(|_| new["metadata"]["name"].is_null()).map(ToOwned::to_owned);
+    if let Some(prefix) = &generated {
+        let prefix: String = prefix.chars().take(58).collect();
+        new["metadata"]["name"] = format!("{prefix}{}", world.dice.suffix()).into();
+    }
+    for field in ["uid", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "creationTimestamp"] {
+        if let Some(metadata) = new["metadata"].as_object_mut() {
+            metadata.remove(field);
+        }
+    }
+    if kind.status && let Some(fields) = new.as_object_mut() {
+        fields.remove("status");
+    }
+    admit::create(world, call, &workspace, &mut new)?;
+    kind.schema.default(&mut new);
+    let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), &name);
+    let causes = validate::create(world, kind, &workspace, &new);
+    if !causes.is_empty() {
+        let named = new["kind"].as_str().unwrap_or(&kind.names.kind).to_owned();
+        return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name: &name }, &causes));
+    }
+    if world.stored(kind, &place).is_some() {
+        return Err(Refusal::already_exists(kind.about(&name)));
+    }
+    let new = convert::stored(kind, new);
+    if options.dry_run {
+        return Ok(rehearsed(world, call, new));
+    }
+    let made = world.insert(Draft { kind, place, old: None, new, subresource: "", manager });
+    Ok(convert::shown(kind, made))
+}
+
+/// What a dry run would have made: without resourceVersion and logical cluster.
+fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
+    new["metadata"]["uid"] = world.dice.uid().into();
+    new["metadata"]["creationTimestamp"] = world.stamp().into();
+    if crate::embedded::world::objects::has_generation(&call.kind) {
+        new["metadata"]["generation"] = 1.into();
+    }
+    world.manage(&call.kind, None, &mut new, call.manager(), "");
+    convert::shown(&call.kind, new)
+}
+
+/// The namespace of the body is that of the URL, and there is such a namespace, and it is open.
+fn namespace(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Result<(), Refusal> {
+    let inside = new["metadata"]["namespace"].as_str().unwrap_or_default();
+    let Some(namespace) = call.namespace.as_deref().filter(|_| call.kind.namespaced) else {
+        if !inside.is_empty() && !call.kind.namespaced {
+            return Err(Refusal::bad_request("namespace is not allowed on this type"));
+        }
+        return Ok(());
+    };
+    if !inside.is_empty() && inside != namespace {
+        return Err(Refusal::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    }
+    new["metadata"]["namespace"] = namespace.into();
+    match world.namespace_is_open(workspace, namespace) {
+        None => Err(Refusal::not_found(About { group: "", kind: "namespaces", name: namespace })),
+        Some(true) => Ok(()),
+        Some(false) => {
+            let name = new["metadata"]["name"].as_str().unwrap_or_default();
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let mut refusal = Refusal::forbidden(call.kind.about(name), &why);
+            refusal.details["causes"] = json!([{"reason": "NamespaceTerminating", "field": "metadata.namespace",
+                "message": format!("namespace {namespace} is being terminated")}]);
+            Err(refusal)
+        }
+    }
+}
+
+/// `serviceaccounts/<name>/token`.
+pub(super) fn token(world: &mut World, call: &Call<'_>) -> Answer {
+    let (Some(workspace), Some(name)) = (&call.workspace, &call.name) else { return Err(Refusal::no_such_resource()) };
+    let namespace = call.namespace.as_deref().unwrap_or_default();
+    let not_found = || Refusal::not_found(call.kind.about(name));
+    if call.way != Way::Direct {
+        return Err(not_found());
+    }
+    let account = world.read(accounts(), workspace, namespace, name).ok_or_else(not_found)?;
+    let body: Value = serde_json::from_slice(&call.request.body).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let ask = token_request(namespace, name, &body)?;
+    let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
+    let now = world.now.as_second();
+    let (token, _) = world.tokens.issue(workspace, namespace, name, uid, &ask.audiences, ask.seconds, now);
+    Ok(json(201, &token_answer(namespace, name, &ask, &token, now)))
+}

@@ -1,0 +1,321 @@
+//! Changing objects: PUT and the four kinds of PATCH.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::options::{self, Unknown, WriteOptions};
+use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, validate};
+use crate::embedded::convert;
+use crate::embedded::errors::{About, Cause, Refusal};
+use crate::embedded::patch;
+use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
+use crate::embedded::served::Origin;
+use crate::embedded::store::Place;
+use crate::embedded::world::{Draft, World};
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// A change on its way: what is there, what it is to become, and how.
+struct Changing<'a> {
+    name: &'a str,
+    old: Value,
+    new: Value,
+    options: WriteOptions,
+    warnings: Vec<String>,
+    /// `None` when the managed fields are in the object already.
+    manager: Option<&'a str>,
+    /// Whether it must carry a resourceVersion.
+    versioned: bool,
+}
+
+pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
+    let options = options::write(&call.request.query, "UpdateOptions", false)?;
+    let virtually = matches!(call.way, Way::Virtual { .. });
+    let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
+    is_named(&decoded.object, call, name)?;
+    let old = current(world, call, name).ok_or_else(|| Refusal::not_found(call.kind.about(name)))?;
+    let (manager, mut new) = (Some(call.manager()), decoded.object);
+    if new["metadata"]["name"].is_null() {
+        new["metadata"]["name"] = name.into();
+    }
+    change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: true })
+}
+
+/// The name and the namespace of a body are those of the URL.
+fn is_named(object: &Value, call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+    let metadata = &object["metadata"];
+    if let Some(inside) = metadata["name"].as_str().filter(|inside| !inside.is_empty() && *inside != name) {
+        return Err(Refusal::bad_request(format!("the name of the object ({inside}) does not match the name on the URL ({name})")));
+    }
+    let namespace = call.namespace.as_deref().unwrap_or_default();
+    if metadata["namespace"].as_str().is_some_and(|inside| !inside.is_empty() && inside != namespace) {
+        return Err(Refusal::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    }
+    Ok(())
+}
+
+fn current(world: &World, call: &Call<'_>, name: &str) -> Option<Value> {
+    let place = Place::new(call.workspace.as_ref()?, call.namespace.as_deref().unwrap_or_default(), name);
+    let object = world.stored(&call.kind, &place).map(|stored| convert::value(&call.kind, stored))?;
+    // What a claim does not show cannot be changed through it either.
+    match &call.way {
+        Way::Virtual { label: Some((key, value)), .. } if object["metadata"]["labels"][key] != *value.as_str() => None,
+        _ => Some(object),
+    }
+}
+
+pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
+    let media_type = call.request.content_type.as_str();
+    let strategic = call.kind.origin == Origin::BuiltIn;
+    let known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH].contains(&media_type) || (strategic && media_type == STRATEGIC_PATCH);
+    if !known {
+        return Err(Refusal::unsupported_media_type(&accepted(call)));
+    }
+    let options = options::write(&call.request.query, "PatchOptions", media_type == APPLY_PATCH)?;
+    if media_type == APPLY_PATCH {
+        return apply(world, call, name, options);
+    }
+    let patched: Patch = if media_type == JSON_PATCH { json_patch } else { merge_patch };
+    let bytes = &call.request.body;
+    if media_type != JSON_PATCH {
+        // A patch that cannot be read is refused before anything is looked for.
+        readable(bytes)?;
+    }
+    let Some(old) = current(world, call, name) else {
+        patched(&Value::Object(serde_json::Map::new()), bytes).err().filter(|refusal| refusal.code == 400).map_or(Ok(()), Err)?;
+        return Err(Refusal::not_found(call.kind.about(name)));
+    };
+    let raw = patched(&old, bytes)?;
+    is_named(&raw, call, name)?;
+    let decoded = body::tidy(&call.kind, raw.clone(), options.unknown, &[]).map_err(|refusal| strict(refusal, options, &raw))?;
+    let (manager, mut new) = (Some(call.manager()), decoded.object);
+    if new["metadata"]["name"].is_null() {
+        new["metadata"]["name"] = name.into();
+    }
+    change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: false })
+}
+
+type Patch = fn(&Value, &[u8]) -> Result<Value, Refusal>;
+
+/// A patched object with fields that are unknown is refused in other words than a posted one.
+fn strict(refusal: Refusal, options: WriteOptions, raw: &Value) -> Refusal {
+    let Some((_, fields)) = refusal.message.split_once("strict decoding error: ").filter(|_| options.unknown == Unknown::Strict) else {
+        return refusal;
+    };
+    let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
+    let message = format!("Invalid value: {shown}: strict decoding error: {fields}");
+    Refusal::invalid(About { group: "", kind: "", name: "" }, &[Cause::new("FieldValueInvalid", "patch", message)])
+}
+
+fn accepted(call: &Call<'_>) -> String {
+    let mut all = vec![JSON_PATCH, MERGE_PATCH];
+    match (&call.kind.origin, &call.way) {
+        (Origin::BuiltIn, _) => all.extend([STRATEGIC_PATCH, APPLY_PATCH]),
+        (_, Way::Virtual { .. }) => all.push(APPLY_PATCH),
+        // The real server names it twice.
+        (_, Way::Direct) => all.extend([APPLY_PATCH, APPLY_PATCH]),
+    }
+    all.join(", ")
+}
+
+fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        Refusal::bad_request(format!("error decoding patch: {why}"))
+    })?;
+    if value.is_object() {
+        return Ok(value);
+    }
+    let what = match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        _ => "value",
+    };
+    Err(Refusal::bad_request(format!("error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}")))
+}
+
+fn merge_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
+    let mut new = old.clone();
+    patch::merge(&mut new, &readable(bytes)?);
+    Ok(new)
+}
+
+fn json_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
+    patch::json(old, bytes)
+}
+
+/// Server-side apply. Through a virtual workspace it is a GET, a merge and a PUT: what it omits stays, and who applies is written down as one
+/// who updates.
+fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) -> Answer {
+    let kind = &call.kind;
+    let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
+    let mut config: Value = serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+    if !config.is_object() {
+        return Err(Refusal::bad_request("error decoding YAML: the patch is no object"));
+    }
+    if config["metadata"]["managedFields"].as_array().is_some_and(|fields| !fields.is_empty()) {
+        return Err(Refusal::bad_request("metadata.managedFields must be nil"));
+    }
+    is_named(&config, call, name)?;
+    meta::normalise(kind, &mut config)?;
+    if config["apiVersion"].as_str().is_some_and(|given| given != kind.api_version()) {
+        let given = config["apiVersion"].as_str().unwrap_or_default();
+        return Err(Refusal::bad_request(format!("Incorrect version specified in apply patch. Specified patch version: {given}, expected: {}", kind.api_version())));
+    }
+    let manager = call.manager();
+    let (api_version, stamp) = (kind.api_version(), world.stamp());
+    let subresource = call.subresource.as_str();
+    let writer = Writer { manager, operation: Operation::Apply, api_version: &api_version, subresource, time: &stamp };
+    let reset = match (kind.status, subresource) {
+        (true, "status") => Reset::AllButStatus,
+        (true, _) => Reset::Status,
+        (false, _) => Reset::None,
+    };
+    let live = current(world, call, name);
+    config["metadata"]["name"] = name.into();
+    if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
+        config["metadata"]["namespace"] = namespace.into();
+    }
+    let merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset)?;
+    let through = matches!(call.way, Way::Virtual { .. });
+    let Some(old) = live else {
+        if !subresource.is_empty() {
+            return Err(Refusal::not_found(kind.about(name)));
+        }
+        let (new, manager) = if through { (config, Some(manager)) } else { (merged, None) };
+        let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
+        let made = create::make(world, call, new, options, manager)?;
+        return Ok(Reply::Json { code: if through { 200 } else { 201 }, body: bytes_of(&made), warnings: Vec::new() });
+    };
+    let mut new = merged;
+    if through {
+        new["metadata"]["managedFields"] = old["metadata"]["managedFields"].clone();
+    }
+    let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
+    let manager = through.then_some(manager);
+    change(world, call, Changing { name, old, new, options, warnings: Vec::new(), manager, versioned: false })
+}
+
+/// Checks a change and makes it.
+fn change(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer {
+    let Changing { name, old, mut new, options, mut warnings, manager, versioned } = changing;
+    let kind = &call.kind;
+    let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
+    let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
+    is_current(world, call, &old, &new, name, versioned)?;
+    preserve(call, &old, &mut new);
+    admit::update(world, call, &workspace, &old, &mut new)?;
+    kind.schema.default(&mut new);
+    let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
+    if !causes.is_empty() {
+        let named = new["kind"].as_str().unwrap_or(&kind.names.kind).to_owned();
+        return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name }, &causes));
+    }
+    warnings.extend(meta::warnings(kind, &new));
+    let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
+    let stored = if options.dry_run {
+        let mut new = new;
+        if let Some(manager) = manager {
+            world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
+        }
+        new
+    } else {
+        world.replace(Draft { kind, place, old: Some(old), new, subresource: &call.subresource, manager })
+    };
+    Ok(Reply::Json { code: 200, body: bytes_of(&convert::shown(kind, stored)), warnings })
+}
+
+/// The preconditions that a body carries: resourceVersion and uid.
+fn is_current(world: &World, call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
+    let kind = &call.kind;
+    let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
+    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| old["metadata"]["uid"] != *uid) {
+        let workspace = call.workspace.as_deref().unwrap_or_default();
+        let key = world.key(kind, workspace, call.namespace.as_deref().unwrap_or_default(), name);
+        let there = old["metadata"]["uid"].as_str().unwrap_or_default();
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+        );
+        return Err(Refusal::conflict(kind.about(name), &why));
+    }
+    match given.as_str() {
+        None if versioned && needs_version(call) => {
+            let cause = Cause::new("FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0x0: must be specified for an update");
+            Err(Refusal::invalid(kind.about(name), &[cause]))
+        }
+        None => Ok(()),
+        Some(text) if text.parse::<u64>().is_err() => {
+            Err(Refusal::unreasoned(500, format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))
+        }
+        Some(text) if there == text => Ok(()),
+        Some(_) => Err(Refusal::modified(kind.about(name))),
+    }
+}
+
+/// Most native kinds may be replaced without saying which version is meant.
+fn needs_version(call: &Call<'_>) -> bool {
+    call.kind.origin != Origin::BuiltIn || matches!(&*call.kind.names.plural, "leases" | "customresourcedefinitions")
+}
+
+/// What an update cannot change is put back: the server's own metadata, and the half of the object that has another endpoint.
+fn preserve(call: &Call<'_>, old: &Value, new: &mut Value) {
+    let status = call.subresource == "status";
+    if status {
+        // The status and the managed fields are taken, and nothing else.
+        let (given, managed) = (new["status"].take(), new["metadata"]["managedFields"].take());
+        let asked = new["kind"].take();
+        *new = old.clone();
+        new["kind"] = asked;
+        set(new, "status", given);
+        set(&mut new["metadata"], "managedFields", managed);
+        return;
+    }
+    if call.kind.status {
+        set(new, "status", old["status"].clone());
+    }
+    let metadata = &mut new["metadata"];
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if metadata[field].is_null() {
+            set(metadata, field, old["metadata"][field].clone());
+        }
+    }
+    for field in ["generation", "selfLink", "resourceVersion", "generateName"] {
+        if field != "generateName" || metadata[field].is_null() {
+            let kept = if field == "generateName" { Value::Null } else { old["metadata"][field].clone() };
+            set(metadata, field, kept);
+        }
+    }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match value {
+        Value::Null => drop(fields.remove(field)),
+        value => drop(fields.insert(field.to_owned(), value)),
+    }
+}
+
+impl World {
+    /// The key in etcd, which some errors show.
+    fn key(&self, kind: &crate::embedded::served::Served, workspace: &str, namespace: &str, name: &str) -> String {
+        let plural = &kind.names.plural;
+        let namespace = if namespace.is_empty() { String::new() } else { format!("/{namespace}") };
+        let (group, identity): (&str, Arc<str>) = match &kind.origin {
+            Origin::Bound { identity, .. } => (&kind.names.group, identity.clone()),
+            _ => (&kind.names.group, "customresources".into()),
+        };
+        format!("/registry/{group}/{plural}/{identity}/{workspace}{namespace}/{name}")
+    }
+
+    /// Writes down who manages what, as a write would.
+    pub(super) fn manage(&self, kind: &crate::embedded::served::Served, old: Option<&Value>, new: &mut Value, manager: &str, subresource: &str) {
+        let (api_version, stamp) = (kind.api_version(), self.stamp());
+        let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource, time: &stamp };
+        managed::update(kind.schema.root(), old, new, &writer);
+    }
+}

@@ -1,0 +1,220 @@
+//! Objects in and out: what every write does, whoever asks for it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Task, World};
+use crate::embedded::patch::managed::{self, Operation, Writer};
+use crate::embedded::served::{Origin, Served};
+use crate::embedded::store::{Place, Scope, Stored};
+
+/// A write that has passed all checks.
+pub(crate) struct Draft<'a> {
+    /// The kind and version that it is written in.
+    pub(crate) kind: &'a Arc<Served>,
+    pub(crate) place: Place,
+    /// The object before, in the same version.
+    pub(crate) old: Option<Value>,
+    pub(crate) new: Value,
+    /// `status` or `""`.
+    pub(crate) subresource: &'a str,
+    /// Who writes; `None` when the managed fields are in the object already.
+    pub(crate) manager: Option<&'a str>,
+}
+
+/// The annotation that names an object's logical cluster.
+pub(crate) const CLUSTER: &str = "kcp.io/cluster";
+/// The manager of what kcp's own controllers write.
+const CONTROLLER: &str = "kcp";
+
+impl World {
+    /// An object as it is stored, in its storage version.
+    pub(crate) fn stored(&self, kind: &Served, place: &Place) -> Option<&Arc<Stored>> {
+        let shard = self.shard_of(&place.workspace)?;
+        self.shards[shard].store.get(&kind.storage, place)
+    }
+
+    /// An object, parsed.
+    pub(crate) fn read(&self, kind: &Served, workspace: &Arc<str>, namespace: &str, name: &str) -> Option<Value> {
+        self.stored(kind, &Place::new(workspace, namespace, name)).map(|stored| stored.value())
+    }
+
+    /// The objects of a kind in one workspace, parsed.
+    pub(crate) fn all(&self, kind: &Served, workspace: &Arc<str>) -> Vec<Value> {
+        let scope = Scope { workspace: Some(workspace.clone()), namespace: None };
+        let Some(shard) = self.shard_of(workspace) else { return Vec::new() };
+        self.shards[shard].store.list(&kind.storage, &scope).map(|(_, stored)| stored.value()).collect()
+    }
+
+    /// Creates an object as a controller of kcp does: no check, but everything that a write brings about.
+    pub(crate) fn make(&mut self, kind: &Arc<Served>, workspace: &Arc<str>, namespace: &str, name: &str, mut new: Value) -> Value {
+        new["metadata"]["name"] = name.into();
+        if !namespace.is_empty() {
+            new["metadata"]["namespace"] = namespace.into();
+        }
+        kind.schema.default(&mut new);
+        let place = Place::new(workspace, namespace, name);
+        self.insert(Draft { kind, place, old: None, new, subresource: "", manager: Some(CONTROLLER) })
+    }
+
+    /// Changes an object as a controller of kcp does; nothing where there is none, and nothing is written when nothing changes.
+    pub(crate) fn edit(
+        &mut self,
+        kind: &Arc<Served>,
+        workspace: &Arc<str>,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        change: impl FnOnce(&mut Value),
+    ) {
+        let place = Place::new(workspace, namespace, name);
+        let Some(old) = self.stored(kind, &place).map(|stored| stored.value()) else { return };
+        let mut new = old.clone();
+        change(&mut new);
+        self.replace(Draft { kind, place, old: Some(old), new, subresource, manager: Some(CONTROLLER) });
+    }
+
+    /// Stores a new object and returns it.
+    pub(crate) fn insert(&mut self, mut draft: Draft<'_>) -> Value {
+        let uid = self.dice.uid();
+        let stamp = self.stamp();
+        let metadata = &mut draft.new["metadata"];
+        metadata["uid"] = uid.into();
+        metadata["creationTimestamp"] = stamp.clone().into();
+        if has_generation(draft.kind) {
+            metadata["generation"] = 1.into();
+        }
+        metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
+        if let Some(manager) = draft.manager {
+            let api_version = draft.kind.api_version();
+            let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource: "", time: &stamp };
+            managed::update(draft.kind.schema.root(), None, &mut draft.new, &writer);
+        }
+        // After the managed fields: nobody manages the labels of claims.
+        self.label(draft.kind, &draft.place, &mut draft.new);
+        self.store(draft.kind, draft.place, draft.new)
+    }
+
+    /// Stores a changed object and returns it; nothing is stored where nothing changed. An object that is being deleted and has lost its last
+    /// finalizer is gone then.
+    pub(crate) fn replace(&mut self, mut draft: Draft<'_>) -> Value {
+        let old = draft.old.take().unwrap_or_default();
+        draft.new["metadata"]["annotations"][CLUSTER] = (&*draft.place.workspace).into();
+        if has_generation(draft.kind) && draft.subresource.is_empty() && differ(draft.kind, &old, &draft.new) {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+            draft.new["metadata"]["generation"] = (generation + 1).into();
+        }
+        if let Some(manager) = draft.manager {
+            let (api_version, stamp) = (draft.kind.api_version(), self.stamp());
+            let subresource = draft.subresource;
+            let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource, time: &stamp };
+            managed::update(draft.kind.schema.root(), Some(&old), &mut draft.new, &writer);
+        }
+        self.label(draft.kind, &draft.place, &mut draft.new);
+        if draft.new == old {
+            return old;
+        }
+        if is_released(draft.kind, &draft.new) {
+            return self.remove(draft.kind, &draft.place, draft.new);
+        }
+        self.store(draft.kind, draft.place, draft.new)
+    }
+
+    /// Takes an object away; `last` is what it was at the end.
+    pub(crate) fn remove(&mut self, kind: &Arc<Served>, place: &Place, mut last: Value) -> Value {
+        let Some(shard) = self.shard_of(&place.workspace) else { return last };
+        self.shards[shard].store.put(&kind.storage, place.clone(), None, Some(&mut last));
+        self.gone(kind, place, &last);
+        last
+    }
+
+    /// Marks an object as being deleted, or takes it away when no finalizer keeps it. Returns it, and whether it is gone.
+    pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, finalizer: Option<&str>) -> Option<(Value, bool)> {
+        let old = self.stored(kind, place)?.value();
+        let mut new = old.clone();
+        let metadata = &mut new["metadata"];
+        if let Some(finalizer) = finalizer {
+            let finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
+            if !finalizers.iter().any(|there| there == finalizer) {
+                metadata["finalizers"] = finalizers.into_iter().chain([finalizer.into()]).collect();
+            }
+        }
+        let kept = is_kept(kind, &new);
+        if new["metadata"]["deletionTimestamp"].is_null() && kept {
+            new["metadata"]["deletionTimestamp"] = self.stamp().into();
+            new["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+            if let Some(generation) = new["metadata"]["generation"].as_i64() {
+                new["metadata"]["generation"] = (generation + 1).into();
+            }
+            if &*kind.names.plural == "namespaces" {
+                new["status"]["phase"] = "Terminating".into();
+                new["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
+            }
+        }
+        if !kept {
+            return Some((self.remove(kind, place, new), true));
+        }
+        if new == old {
+            return Some((new, false));
+        }
+        Some((self.store(kind, place.clone(), new), false))
+    }
+
+    fn store(&mut self, kind: &Arc<Served>, place: Place, mut object: Value) -> Value {
+        let Some(shard) = self.shard_of(&place.workspace) else { return object };
+        self.shards[shard].store.put(&kind.storage, place.clone(), Some(&mut object), None);
+        self.there(kind, &place, &object);
+        object
+    }
+
+    /// Asks for a task at once, or after what the server takes for it.
+    pub(crate) fn ask(&mut self, delay: std::time::Duration, task: Task) {
+        self.tasks.ask(self.now, delay, task);
+    }
+}
+
+/// Whether objects of the kind count the changes of what they ask for.
+pub(crate) fn has_generation(kind: &Served) -> bool {
+    kind.origin != Origin::BuiltIn || &*kind.names.plural == "customresourcedefinitions"
+}
+
+/// Whether anything besides metadata differs, and besides the status where it has an endpoint of its own.
+fn differ(kind: &Served, old: &Value, new: &Value) -> bool {
+    let relevant = |object: &Value| {
+        let mut object = object.as_object().cloned().unwrap_or_default();
+        object.remove("metadata");
+        if kind.status {
+            object.remove("status");
+        }
+        object
+    };
+    relevant(old) != relevant(new)
+}
+
+/// Whether something keeps a deleted object: finalizers, and a namespace's own.
+pub(crate) fn is_kept(kind: &Served, object: &Value) -> bool {
+    let any = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+    any(&object["metadata"]["finalizers"]) || (&*kind.names.plural == "namespaces" && any(&object["spec"]["finalizers"]))
+}
+
+fn is_released(kind: &Served, object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string() && !is_kept(kind, object)
+}
+
+/// Sets or replaces a condition as kcp's controllers do: the time changes with the status.
+pub(crate) fn set_condition(object: &mut Value, type_: &str, status: &str, rest: Value, now: &str) {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let before = conditions.iter().find(|condition| condition["type"] == type_);
+    let mut condition = json!({"type": type_, "status": status, "lastTransitionTime": now});
+    if let (Some(condition), Value::Object(rest)) = (condition.as_object_mut(), rest) {
+        condition.extend(rest);
+    }
+    if let Some(before) = before.filter(|before| before["status"] == status && before["reason"] == condition["reason"]) {
+        condition["lastTransitionTime"] = before["lastTransitionTime"].clone();
+    }
+    let mut all: Vec<Value> = conditions.into_iter().filter(|condition| condition["type"] != type_).chain([condition]).collect();
+    // Ready first, then by name: cluster-api's order, which kcp uses.
+    all.sort_by_key(|condition| (condition["type"] != "Ready", condition["type"].as_str().unwrap_or_default().to_owned()));
+    object["status"]["conditions"] = all.into();
+}
