@@ -149,7 +149,10 @@ pub(super) static BINDINGS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         (LOGICAL_CLUSTER_ADMIN, LOGICAL_CLUSTER_ADMIN, &[LOGICAL_CLUSTER_ADMIN]),
         (EXTERNAL_LOGICAL_CLUSTER_ADMIN, EXTERNAL_LOGICAL_CLUSTER_ADMIN, &[EXTERNAL_LOGICAL_CLUSTER_ADMIN]),
     ];
-    groups.iter().map(|(name, role, groups)| binding(name, role, groups.iter().map(|group| subject("Group", group)).collect())).collect()
+    groups
+        .iter()
+        .map(|(name, role, groups)| binding(name, role, &groups.iter().map(|group| subject("Group", group)).collect::<Vec<_>>()))
+        .collect()
 });
 
 /// A role that applies everywhere, by name.
@@ -164,7 +167,7 @@ pub fn bootstrap() -> Vec<Value> {
 
 /// What a new workspace has for the user who created it: an object to store there.
 pub fn workspace_admin(owner: &str) -> Value {
-    binding(WORKSPACE_ADMIN, "cluster-admin", [subject("User", owner)].into())
+    binding(WORKSPACE_ADMIN, "cluster-admin", &[subject("User", owner)])
 }
 
 /// The `ClusterRole`s and `ClusterRoleBinding`s to store in `root`: everybody may enter it, see workspaces and types, use the types and bind
@@ -186,20 +189,20 @@ pub fn in_root() -> Vec<Value> {
         ("apiexport:tenancy:maximal-permission-policy", rules(&tenancy), POLICY_PREFIX),
         ("apiexport:topology:maximal-permission-policy", rules(&[("*", "topology.kcp.io", "partitions partitionsets")]), POLICY_PREFIX),
     ];
-    let everybody = |prefix: &str| vec![subject("Group", &format!("{prefix}{AUTHENTICATED}"))];
+    let everybody = |prefix: &str| [subject("Group", &format!("{prefix}{AUTHENTICATED}"))];
     let mut objects = vec![
-        binding("system:kcp:tenancy:authenticated:access", "system:kcp:workspace:access", everybody("")),
-        binding("system:kcp:authenticated:tenancy:reader", "system:kcp:tenancy:reader", everybody("")),
+        binding("system:kcp:tenancy:authenticated:access", "system:kcp:workspace:access", &everybody("")),
+        binding("system:kcp:authenticated:tenancy:reader", "system:kcp:tenancy:reader", &everybody("")),
     ];
     for (name, rules, prefix) in granted {
         let role = format!("system:kcp:{name}");
-        objects.push(binding(&format!("system:kcp:authenticated:{name}"), &role, everybody(prefix)));
-        objects.push(cluster_role(&role, rules));
+        objects.push(binding(&format!("system:kcp:authenticated:{name}"), &role, &everybody(prefix)));
+        objects.push(cluster_role(&role, &rules));
     }
     let admins = "system:kcp:apiexport:kcp-admin:maximal-permission-policy";
     let admins_binding = "system:kcp:authenticated:apiexport:kcp-admin:maximal-permission-policy";
-    objects.push(binding(admins_binding, admins, [subject("Group", &format!("{POLICY_PREFIX}{KCP_ADMIN}"))].into()));
-    objects.push(cluster_role(admins, rules(&[("*", "tenancy.kcp.io", "*")])));
+    objects.push(binding(admins_binding, admins, &[subject("Group", &format!("{POLICY_PREFIX}{KCP_ADMIN}"))]));
+    objects.push(cluster_role(admins, &rules(&[("*", "tenancy.kcp.io", "*")])));
     objects
 }
 
@@ -212,14 +215,14 @@ fn rule_of((verbs, group, resources): &Rule) -> Value {
 }
 
 fn role_of(name: &str, rules: &[Rule]) -> Value {
-    cluster_role(name, rules.iter().map(rule_of).collect())
+    cluster_role(name, &rules.iter().map(rule_of).collect::<Vec<_>>())
 }
 
-fn cluster_role(name: &str, rules: Vec<Value>) -> Value {
+fn cluster_role(name: &str, rules: &[Value]) -> Value {
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
 }
 
-fn binding(name: &str, role: &str, subjects: Vec<Value>) -> Value {
+fn binding(name: &str, role: &str, subjects: &[Value]) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": "ClusterRoleBinding",

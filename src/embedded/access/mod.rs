@@ -185,7 +185,8 @@ fn decide(roles: &dyn Roles, workspace: &str, user: &User, attributes: &Attribut
         return Decision::NoOpinion;
     }
     let effective = user.in_workspace(workspace);
-    if !has_required_groups(roles, workspace, &effective) {
+    // Accounts need no group, also those of another workspace, which are nobody here.
+    if !user.is_service_account() && !has_required_groups(roles, workspace, &effective) {
         return Decision::Denied;
     }
     let is_local_account = effective.is_service_account();
@@ -207,11 +208,9 @@ fn decide(roles: &dyn Roles, workspace: &str, user: &User, attributes: &Attribut
     if rbac::allows(roles, workspace, &effective, attributes) { Decision::Granted } else { Decision::NoOpinion }
 }
 
-/// `ServiceAccount`s need no group, also those of another workspace, which are nobody here and stopped at the next step.
+/// Whether a user is in one of the sets of groups that a workspace asks for, or above that.
 fn has_required_groups(roles: &dyn Roles, workspace: &str, user: &User) -> bool {
     let Some(required) = roles.required_groups(workspace) else { return true };
     let exempt = [LOGICAL_CLUSTER_ADMIN, EXTERNAL_LOGICAL_CLUSTER_ADMIN, KCP_ADMIN, WORKSPACE_BOOTSTRAPPER];
-    user.is_service_account()
-        || exempt.iter().any(|group| user.is_in(group))
-        || required.split(';').any(|all| all.split(',').all(|group| user.is_in(group)))
+    exempt.iter().any(|group| user.is_in(group)) || required.split(';').any(|all| all.split(',').all(|group| user.is_in(group)))
 }

@@ -12,9 +12,8 @@ use super::{Attributes, Roles, User, combined};
 
 /// Whether the rules of a workspace, with those that apply everywhere, allow this to a user who is taken as it is.
 pub(super) fn allows(roles: &dyn Roles, workspace: &str, user: &User, attributes: &Attributes<'_>) -> bool {
-    visit(roles, workspace, attributes.namespace, user, &mut |rule| match rule_allows(rule, attributes) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    visit(roles, workspace, attributes.namespace, user, &mut |rule| {
+        if rule_allows(rule, attributes) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
     .is_break()
 }

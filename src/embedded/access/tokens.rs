@@ -130,7 +130,8 @@ impl Tokens {
     fn id(&self) -> String {
         let count = self.issued.fetch_add(1, Ordering::Relaxed);
         let hash = self.hash(&count.to_be_bytes());
-        let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let number = hash[..16].iter().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+        let hex = format!("{number:032x}");
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 

@@ -68,6 +68,11 @@ impl User {
         if self.belongs_to(workspace) {
             return self.clone();
         }
+        self.nobody()
+    }
+
+    /// What is left of a user who does not belong somewhere: that it has logged in.
+    fn nobody(&self) -> Self {
         let group = if self.is_in(AUTHENTICATED) { AUTHENTICATED } else { UNAUTHENTICATED };
         Self { name: ANONYMOUS.into(), groups: vec![group.into()], ..Self::default() }
     }
@@ -93,13 +98,10 @@ impl User {
     /// Like [`User::prefixed`], with a `ServiceAccount` named by its one logical cluster, or nobody without it.
     pub(super) fn bound(&self) -> Self {
         let Some(account) = self.name.strip_prefix(ACCOUNT_PREFIX) else { return self.prefixed() };
-        match self.extra.get(CLUSTER_NAME).map(Vec::as_slice) {
-            Some([cluster]) => Self { name: format!("{POLICY_PREFIX}system:kcp:serviceaccount:{cluster}:{account}"), ..self.prefixed() },
-            _ => {
-                let group = if self.is_in(AUTHENTICATED) { AUTHENTICATED } else { UNAUTHENTICATED };
-                Self { name: ANONYMOUS.into(), groups: vec![group.into()], ..Self::default() }.prefixed()
-            }
+        if let Some([cluster]) = self.extra.get(CLUSTER_NAME).map(Vec::as_slice) {
+            return Self { name: format!("{POLICY_PREFIX}system:kcp:serviceaccount:{cluster}:{account}"), ..self.prefixed() };
         }
+        self.nobody().prefixed()
     }
 }
 

@@ -125,7 +125,7 @@ fn whom_an_administrator_acts_as_is_a_user_of_this_workspace_only() {
     );
     let scope = (SCOPES.to_owned(), vec![format!("cluster:{TENANT}")]);
     assert_eq!(acting.extra, BTreeMap::from([scope, ("foo/bar".to_owned(), vec!["baz".to_owned()])]));
-    let world = World::default().with(PROVIDER, [binding("a", "cluster-admin", user("alice"))]);
+    let world = World::default().with(PROVIDER, [binding("a", "cluster-admin", &user("alice"))]);
     assert!(may(&world, PROVIDER, &alice(), &configmaps("list", "", "")));
     assert!(!may(&world, PROVIDER, &acting, &configmaps("list", "", "")), "not in another workspace");
     let account = headers(&[("impersonate-user", "system:serviceaccount:default:bot")]);

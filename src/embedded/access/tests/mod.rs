@@ -60,7 +60,7 @@ impl Roles for World {
     }
 }
 
-fn binding(name: &str, role: &str, subject: Value) -> Value {
+fn binding(name: &str, role: &str, subject: &Value) -> Value {
     json!({"kind": "ClusterRoleBinding", "metadata": {"name": name}, "subjects": [subject],
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}})
 }
@@ -70,7 +70,7 @@ fn user(name: &str) -> Value {
 }
 
 fn lets_in(name: &str) -> Value {
-    binding("access", "system:kcp:workspace:access", user(name))
+    binding("access", "system:kcp:workspace:access", &user(name))
 }
 
 fn configmaps<'a>(verb: &'a str, namespace: &'a str, name: &'a str) -> Attributes<'a> {
@@ -121,7 +121,7 @@ fn a_refusal_says_who_may_not_do_what_and_no_more() {
 
 #[test]
 fn a_workspace_is_closed_to_whoever_lacks_access_to_it_whatever_else_they_may() {
-    let views = binding("view", "view", user("alice"));
+    let views = binding("view", "view", &user("alice"));
     let list = configmaps("list", "default", "");
     for (objects, expected, why) in [
         (vec![], false, "a new workspace"),
@@ -129,13 +129,13 @@ fn a_workspace_is_closed_to_whoever_lacks_access_to_it_whatever_else_they_may() 
         (vec![lets_in("alice")], false, "access without a role"),
         (vec![views.clone(), lets_in("alice")], true, "both"),
         (vec![views, lets_in("bob")], false, "the access of somebody else"),
-        (vec![binding("admin", "cluster-admin", user("alice"))], true, "an administrator has access by the rule for all paths"),
+        (vec![binding("admin", "cluster-admin", &user("alice"))], true, "an administrator has access by the rule for all paths"),
     ] {
         assert_eq!(may(&World::default().with(TENANT, objects), TENANT, &alice(), &list), expected, "{why}");
     }
     let inside = World::default().with(TENANT, [lets_in("alice")]);
     assert!(may(&inside, TENANT, &alice(), &Attributes::of_path("get", "/apis/apps/v1")), "discovery comes with access");
-    let views = inside.with(TENANT, [binding("view", "view", user("alice"))]);
+    let views = inside.with(TENANT, [binding("view", "view", &user("alice"))]);
     assert!(!may(&views, TENANT, &alice(), &Attributes { resource: "secrets", ..list }), "a viewer sees no Secrets");
 }
 
@@ -174,7 +174,7 @@ fn status_of_bindings_and_exports_is_the_servers_own() {
 
 #[test]
 fn required_groups_are_needed_besides() {
-    let mut world = World::default().with(TENANT, [lets_in("alice"), binding("view", "view", user("alice"))]);
+    let mut world = World::default().with(TENANT, [lets_in("alice"), binding("view", "view", &user("alice"))]);
     world.required.insert(TENANT.into(), "dev;ops,team".into());
     let list = configmaps("list", "default", "");
     for (groups, expected) in [(&[][..], false), (&["dev"], true), (&["ops"], false), (&["team", "ops"], true)] {
@@ -195,7 +195,7 @@ fn a_rule_is_for_its_verbs_kinds_names_and_namespace() {
         "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["configmaps"]}]});
     let local_binding = json!({"kind": "RoleBinding", "metadata": {"name": "w", "namespace": "one"}, "subjects": [user("alice")],
         "roleRef": {"kind": "Role", "name": "w"}});
-    let world = World::default().with(TENANT, [lets_in("alice"), role, binding("r", "r", user("alice")), local, local_binding]);
+    let world = World::default().with(TENANT, [lets_in("alice"), role, binding("r", "r", &user("alice")), local, local_binding]);
     let of_x = |resource, subresource| Attributes { group: "x.dev", resource, subresource, ..configmaps("list", "", "") };
     for (attributes, expected, why) in [
         (configmaps("get", "two", "a"), true, "a name of the rule"),

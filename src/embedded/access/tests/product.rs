@@ -107,7 +107,7 @@ fn a_provider_reports_through_its_door_and_a_tenants_account_of_its_name_gains_n
     assert!(!asks(&manager, "patch", "status"), "the door is not the manager's");
 
     let impostor = User::service_account(TENANT, &namespace, CONTROLLER, "u");
-    let admin_here = binding("mine", "cluster-admin", json!({"kind": "ServiceAccount", "namespace": namespace, "name": CONTROLLER}));
+    let admin_here = binding("mine", "cluster-admin", &json!({"kind": "ServiceAccount", "namespace": namespace, "name": CONTROLLER}));
     let world = world.with(TENANT, [admin_here]);
     let report = cluster(projection::GROUP, "patch", "status");
     assert!(may(&world, TENANT, &impostor, &report), "its workspace alone would allow it");

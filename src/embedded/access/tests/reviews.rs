@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::manifest::rbac as ours;
 
-fn asked(spec: Value) -> Value {
+fn asked(spec: &Value) -> Value {
     json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": spec})
 }
 
@@ -13,7 +13,7 @@ fn status(world: &World, body: &Value) -> Value {
 
 #[test]
 fn a_review_answers_like_the_request_would() {
-    let world = World::default().with(TENANT, [binding("view", "view", user("alice")), lets_in("alice")]);
+    let world = World::default().with(TENANT, [binding("view", "view", &user("alice")), lets_in("alice")]);
     let get = json!({"verb": "get", "resource": "configmaps", "namespace": "default"});
     let own_status = json!({"verb": "get", "group": "apis.kcp.io", "resource": "apibindings", "subresource": "status"});
     for (spec, expected) in [
@@ -29,9 +29,9 @@ fn a_review_answers_like_the_request_would() {
             json!({"allowed": true, "reason": "access granted"}),
         ),
     ] {
-        assert_eq!(status(&world, &asked(spec.clone())), expected, "{spec}");
+        assert_eq!(status(&world, &asked(&spec)), expected, "{spec}");
     }
-    let own = review(&world, TENANT, "SelfSubjectAccessReview", &alice(), &asked(json!({"resourceAttributes": get})));
+    let own = review(&world, TENANT, "SelfSubjectAccessReview", &alice(), &asked(&json!({"resourceAttributes": get})));
     assert_eq!((&own["kind"], &own["status"]["allowed"]), (&json!("SelfSubjectAccessReview"), &json!(true)));
 }
 
@@ -58,7 +58,7 @@ fn the_rules_of_the_manager_can_be_reviewed_by_its_name() {
         ),
         (spec(CLUSTER_NAME, PROVIDER, "other"), false, "another export"),
     ] {
-        let answer = review(&world, PROVIDER, "SubjectAccessReview", &admin(), &asked(spec));
+        let answer = review(&world, PROVIDER, "SubjectAccessReview", &admin(), &asked(&spec));
         assert_eq!(answer["status"]["allowed"], expected, "{why}");
     }
 }
@@ -73,7 +73,7 @@ fn a_policy_counts_in_reviews() {
     for (verb, expected) in [("get", true), ("delete", false)] {
         let attributes = json!({"verb": verb, "group": group, "resource": "kubernetesclusters"});
         let spec = json!({"user": "alice", "groups": [AUTHENTICATED], "resourceAttributes": attributes});
-        assert_eq!(status(&world, &asked(spec))["allowed"], expected, "{verb}");
+        assert_eq!(status(&world, &asked(&spec))["allowed"], expected, "{verb}");
     }
 }
 
@@ -101,10 +101,10 @@ fn a_review_that_asks_nothing_is_invalid() {
              must match metadata.namespace",
         ),
     ] {
-        let refusal = reviewable(kind, "default", &asked(spec)).unwrap_err();
+        let refusal = reviewable(kind, "default", &asked(&spec)).unwrap_err();
         assert_eq!((refusal.code, refusal.message.as_str()), (422, words));
     }
-    assert!(reviewable("SelfSubjectAccessReview", "", &asked(json!({"resourceAttributes": {"verb": "get"}}))).is_ok());
+    assert!(reviewable("SelfSubjectAccessReview", "", &asked(&json!({"resourceAttributes": {"verb": "get"}}))).is_ok());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_user_sees_who_it_is_and_its_rules() {
         "groups": ["system:serviceaccounts", "system:serviceaccounts:default", AUTHENTICATED], "extra": {CLUSTER_NAME: [TENANT]},
     });
     assert_eq!(who["status"]["userInfo"], expected);
-    let world = World::default().with(TENANT, [binding("v", "cluster-admin", user("alice"))]);
+    let world = World::default().with(TENANT, [binding("v", "cluster-admin", &user("alice"))]);
     let rules = rules_review(&world, TENANT, &alice(), &json!({"spec": {"namespace": "default"}}));
     let everything = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     let own = rules["status"]["resourceRules"].as_array().unwrap();
