@@ -180,7 +180,7 @@ fn storage_version_hash(kinds: &[Arc<Served>], served: &Served) -> String {
     let defined = match served.origin {
         Origin::BuiltIn if matches!(group, "tenancy.kcp.io" | "topology.kcp.io") => Some("system:bound-crds"),
         Origin::BuiltIn if group.ends_with(".kcp.io") => Some("system:system-crds"),
-        Origin::BuiltIn => None,
+        Origin::BuiltIn | Origin::System => None,
         Origin::Definition => Some(""),
         Origin::Bound { .. } => Some("system:bound-crds"),
     };

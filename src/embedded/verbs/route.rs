@@ -11,9 +11,9 @@ use crate::embedded::kinds::built_in;
 use crate::embedded::reconcile::{export_of, label, own_label};
 use crate::embedded::request::{Request, Target};
 use crate::embedded::served::{Origin, Served};
-use crate::embedded::world::World;
+use crate::embedded::world::{ROOT, World};
 use crate::embedded::world::workspaces::{
-    accounts, bindings, cluster_role_bindings, cluster_roles, exports, logical_clusters, role_bindings, roles, schemas, secrets,
+    UNIVERSAL, accounts, bindings, cluster_role_bindings, cluster_roles, exports, logical_clusters, role_bindings, roles, schemas, secrets,
 };
 
 /// Which way a request came in.
@@ -60,6 +60,10 @@ impl World {
 
     /// The export that a kind is bound from in a workspace.
     pub(super) fn bound_kind(&self, workspace: &str, group: &str, resource: &str) -> Option<BoundKind> {
+        // Built in here, and bound from root in kcp.
+        if let Some((export, _)) = UNIVERSAL.iter().find(|(export, resources)| *export == group && resources.contains(&resource)) {
+            return Some(BoundKind { provider: ROOT.to_owned(), export: (*export).to_owned(), policy: true });
+        }
         let found = self.workspaces.get(workspace)?;
         let kind = found.custom.iter().find(|kind| &*kind.names.group == group && &*kind.names.plural == resource)?;
         let Origin::Bound { provider, export, .. } = &kind.origin else { return None };

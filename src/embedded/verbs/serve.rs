@@ -171,14 +171,14 @@ fn attributes<'a>(request: &Request, target: &'a Target) -> Attributes<'a> {
 fn run(world: &mut World, call: &Call<'_>) -> Answer {
     let about = call.kind.about(call.name.as_deref().unwrap_or_default());
     match (call.request.method.as_str(), &call.name, call.subresource.as_str()) {
-        ("POST", Some(_), "token") if &*call.kind.names.plural == "serviceaccounts" => super::create::token(world, call),
+        ("POST", Some(_), "token") if &*call.kind.names.plural == "serviceaccounts" => return super::create::token(world, call),
         ("GET" | "PUT" | "PATCH", Some(_), "status") if call.kind.status => {}
         ("PUT", Some(_), "finalize") if &*call.kind.names.plural == "namespaces" => {}
         (_, _, "") => {}
         ("GET", Some(_), _) => return Err(Refusal::not_found(about)),
         (_, _, "status") if call.kind.status => return Err(Refusal::method_not_allowed(about, call.request.verb())),
         _ => return Err(Refusal::not_found(about)),
-    };
+    }
     if !call.kind.verbs.contains(&call.request.verb()) && call.subresource.is_empty() {
         return Err(Refusal::method_not_allowed(about, call.request.verb()));
     }

@@ -9,9 +9,10 @@ use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, valid
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal};
 use crate::embedded::patch;
-use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
+use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::Origin;
 use crate::embedded::store::Place;
+use crate::embedded::world::objects::reset;
 use crate::embedded::world::{Draft, World};
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -171,17 +172,12 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let (api_version, stamp) = (kind.api_version(), world.stamp());
     let subresource = call.subresource.as_str();
     let writer = Writer { manager, operation: Operation::Apply, api_version: &api_version, subresource, time: &stamp };
-    let reset = match (kind.status, subresource) {
-        (true, "status") => Reset::AllButStatus,
-        (true, _) => Reset::Status,
-        (false, _) => Reset::None,
-    };
     let live = current(world, call, name);
     config["metadata"]["name"] = name.into();
     if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
         config["metadata"]["namespace"] = namespace.into();
     }
-    let merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset)?;
+    let merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
     let through = matches!(call.way, Way::Virtual { .. });
     let Some(old) = live else {
         if !subresource.is_empty() {
@@ -310,12 +306,5 @@ impl World {
             _ => (&kind.names.group, "customresources".into()),
         };
         format!("/registry/{group}/{plural}/{identity}/{workspace}{namespace}/{name}")
-    }
-
-    /// Writes down who manages what, as a write would.
-    pub(super) fn manage(&self, kind: &crate::embedded::served::Served, old: Option<&Value>, new: &mut Value, manager: &str, subresource: &str) {
-        let (api_version, stamp) = (kind.api_version(), self.stamp());
-        let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource, time: &stamp };
-        managed::update(kind.schema.root(), old, new, &writer);
     }
 }

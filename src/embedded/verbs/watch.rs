@@ -207,7 +207,7 @@ struct Following {
 }
 
 /// The events of a plan as they come. Ends at its deadline, when all watches are closed, and after an error.
-pub(crate) fn stream(plan: Plan, world: Arc<Mutex<World>>, now: impl Fn() -> jiff::Timestamp + Send + 'static) -> impl Stream<Item = Bytes> + Send {
+pub(crate) fn stream(plan: Plan, world: Arc<Mutex<World>>, now: impl Fn() -> jiff::Timestamp + Send + Sync + 'static) -> impl Stream<Item = Bytes> + Send {
     let until = plan.deadline();
     let next_bookmark = plan.bookmarks.map(|every| Instant::now() + every);
     let following = Following { plan, world, until, next_bookmark, ended: false, begun: false };
@@ -232,7 +232,7 @@ pub(crate) fn stream(plan: Plan, world: Arc<Mutex<World>>, now: impl Fn() -> jif
 }
 
 impl Following {
-    async fn step(&mut self, now: &(impl Fn() -> jiff::Timestamp + Send)) -> Step {
+    async fn step(&mut self, now: &(impl Fn() -> jiff::Timestamp + Send + Sync)) -> Step {
         if !std::mem::replace(&mut self.begun, true) {
             let first = std::mem::take(&mut self.plan.first);
             if !first.is_empty() {

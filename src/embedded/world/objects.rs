@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Task, World};
-use crate::embedded::patch::managed::{self, Operation, Writer};
+use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::{Place, Scope, Stored};
 
@@ -81,15 +81,13 @@ impl World {
         let stamp = self.stamp();
         let metadata = &mut draft.new["metadata"];
         metadata["uid"] = uid.into();
-        metadata["creationTimestamp"] = stamp.clone().into();
+        metadata["creationTimestamp"] = stamp.into();
         if has_generation(draft.kind) {
             metadata["generation"] = 1.into();
         }
         metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
         if let Some(manager) = draft.manager {
-            let api_version = draft.kind.api_version();
-            let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource: "", time: &stamp };
-            managed::update(draft.kind.schema.root(), None, &mut draft.new, &writer);
+            self.manage(draft.kind, None, &mut draft.new, manager, "");
         }
         // After the managed fields: nobody manages the labels of claims.
         self.label(draft.kind, &draft.place, &mut draft.new);
@@ -106,10 +104,7 @@ impl World {
             draft.new["metadata"]["generation"] = (generation + 1).into();
         }
         if let Some(manager) = draft.manager {
-            let (api_version, stamp) = (draft.kind.api_version(), self.stamp());
-            let subresource = draft.subresource;
-            let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource, time: &stamp };
-            managed::update(draft.kind.schema.root(), Some(&old), &mut draft.new, &writer);
+            self.manage(draft.kind, Some(&old), &mut draft.new, manager, draft.subresource);
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
         if draft.new == old {
@@ -161,6 +156,13 @@ impl World {
         Some((self.store(kind, place.clone(), new), false))
     }
 
+    /// Writes down who manages what.
+    pub(crate) fn manage(&self, kind: &Served, old: Option<&Value>, new: &mut Value, manager: &str, subresource: &str) {
+        let (api_version, stamp) = (kind.api_version(), self.stamp());
+        let writer = Writer { manager, operation: Operation::Update, api_version: &api_version, subresource, time: &stamp };
+        managed::update(kind.schema.root(), old, new, &writer, reset(kind, subresource));
+    }
+
     fn store(&mut self, kind: &Arc<Served>, place: Place, mut object: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return object };
         self.shards[shard].store.put(&kind.storage, place.clone(), Some(&mut object), None);
@@ -171,6 +173,15 @@ impl World {
     /// Asks for a task at once, or after what the server takes for it.
     pub(crate) fn ask(&mut self, delay: std::time::Duration, task: Task) {
         self.tasks.ask(self.now, delay, task);
+    }
+}
+
+/// What nobody can own through an endpoint, since the endpoint does not write it.
+pub(crate) fn reset(kind: &Served, subresource: &str) -> Reset {
+    match (kind.status, subresource) {
+        (true, "status") => Reset::AllButStatus,
+        (true, _) => Reset::Status,
+        (false, _) => Reset::None,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{ROOT, Workspace, World};
+use crate::embedded::access::in_root;
 use crate::embedded::kinds::kind;
 use crate::embedded::served::Served;
 
@@ -56,7 +57,12 @@ impl World {
             self.make(workspace_types(), &root, "", name, typed(workspace_types(), json!({"spec": spec})));
         }
         for (export, _) in UNIVERSAL {
-            self.make(exports(), &root, "", export, typed(exports(), json!({"metadata": {"annotations": {"kcp.io/path": ROOT}}, "spec": {}})));
+            self.make(exports(), &root, "", export, typed(exports(), json!({"metadata": {"annotations": {"kcp.io/path": ROOT}}, "spec": {"maximalPermissionPolicy": {"local": {}}}})));
+        }
+        for object in in_root() {
+            let kind = if object["kind"] == "ClusterRole" { cluster_roles() } else { cluster_role_bindings() };
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            self.make(kind, &root, "", &name, object);
         }
         self.settle();
     }

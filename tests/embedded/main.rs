@@ -1,0 +1,6 @@
+//! The embedded control plane by itself: what its users see of it, without a real server beside it.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod lives;
+mod support;
