@@ -1,8 +1,9 @@
 //! JSON merge patch (RFC 7386) and JSON patch (RFC 6902).
 //!
-//! Pure: from a document and a patch to a document. Where `evanphx/json-patch` v4, which the API server uses, differs from the RFC, so does this.
+//! Pure: from a document and a patch to a document. Where `evanphx/json-patch` v4, which the API server uses, differs
+//! from the RFC, so does this.
 
-use json_patch::{AddOperation, PatchOperation};
+use json_patch::{AddOperation, CopyOperation, MoveOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::embedded::errors::Refusal;
@@ -13,15 +14,20 @@ const MOST_OPERATIONS: usize = 10_000;
 /// What the API server says of every JSON patch that cannot be applied, whatever the reason.
 const UNPROCESSABLE: &str = "the server rejected our request due to an error in our request";
 
-/// Merges a patch into a target: null removes a field. Fields that are null inside of lists are dropped, too.
+/// Merges a patch into a target: null removes a field. Fields that are null inside of a list are dropped, too, unless the list takes the
+/// place of an object.
 pub fn merge(target: &mut Value, patch: &Value) {
-    json_patch::merge(target, &without_nulls_in_lists(patch));
+    let patch = without_nulls_in_lists(Some(target), patch);
+    json_patch::merge(target, &patch);
 }
 
-fn without_nulls_in_lists(patch: &Value) -> Value {
+fn without_nulls_in_lists(target: Option<&Value>, patch: &Value) -> Value {
     match patch {
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), without_nulls_in_lists(value))).collect(),
-        Value::Array(entries) => entries.iter().map(without_nulls).collect(),
+        Value::Object(fields) => {
+            let inner = |name: &String| target.and_then(|target| target.get(name));
+            fields.iter().map(|(name, value)| (name.clone(), without_nulls_in_lists(inner(name), value))).collect()
+        }
+        Value::Array(_) if !target.is_some_and(Value::is_object) => without_nulls(patch),
         other => other.clone(),
     }
 }
@@ -59,22 +65,42 @@ pub fn json(target: &Value, patch: &[u8]) -> Result<Value, Refusal> {
 
 fn decode(patch: &[u8]) -> Result<Vec<Map<String, Value>>, Refusal> {
     let refuse = |why: String| Refusal::bad_request(format!("error decoding patch: {why}"));
-    let operations: Vec<Map<String, Value>> = serde_json::from_slice(patch).map_err(|error| refuse(error.to_string()))?;
-    for operation in &operations {
+    let wrong = |value: &Value, place: &str| refuse(format!("json: cannot unmarshal {} into Go {place}", json_type(value)));
+    let operations = match serde_json::from_slice(patch).map_err(|error| refuse(error.to_string()))? {
+        Value::Array(operations) => operations,
+        Value::Null => Vec::new(),
+        other => return Err(wrong(&other, "value of type []handlers.jsonPatchOp")),
+    };
+    let mut decoded = Vec::with_capacity(operations.len());
+    for operation in operations {
+        let Value::Object(fields) = operation else { return Err(wrong(&operation, "value of type handlers.jsonPatchOp")) };
         for name in ["op", "path", "from"] {
-            if operation.get(name).is_some_and(|value| !value.is_string() && !value.is_null()) {
-                return Err(refuse(format!("json: cannot unmarshal into Go struct field jsonPatchOp.{name} of type string")));
+            if let Some(value) = fields.get(name).filter(|value| !value.is_string() && !value.is_null()) {
+                return Err(wrong(value, &format!("struct field jsonPatchOp.{name} of type string")));
             }
         }
+        decoded.push(fields);
     }
-    Ok(operations)
+    Ok(decoded)
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// `None` if the operation is none, or fails.
 fn perform(document: &mut Value, mut fields: Map<String, Value>) -> Option<()> {
+    let adds = matches!(fields.get("op").and_then(Value::as_str), Some("add" | "copy" | "move"));
     for name in ["path", "from"] {
         if let Some(Value::String(path)) = fields.get(name) {
-            let path = from_the_end(document, path);
+            let path = plain(document, path, adds && name == "path");
             fields.insert(name.into(), path.into());
         }
     }
@@ -88,8 +114,18 @@ fn perform(document: &mut Value, mut fields: Map<String, Value>) -> Option<()> {
         parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
     };
     let operation = match operation {
-        PatchOperation::Add(_) | PatchOperation::Remove(_) if is_root => return None,
-        PatchOperation::Replace(replace) if is_root && !replace.value.is_object() && !replace.value.is_array() => return None,
+        PatchOperation::Replace(replace) if is_root => {
+            // Upstream replaces the document by nothing else than an object or a list, and passes over the rest.
+            if replace.value.is_object() || replace.value.is_array() {
+                *document = replace.value;
+            }
+            return Some(());
+        }
+        PatchOperation::Test(test) if is_root => return (*document == test.value).then_some(()),
+        _ if is_root => return None,
+        PatchOperation::Move(MoveOperation { from, .. }) | PatchOperation::Copy(CopyOperation { from, .. }) if from.is_root() => {
+            return None;
+        }
         PatchOperation::Replace(replace) if field_is_missing(replace.path.as_str()) => {
             PatchOperation::Add(AddOperation { path: replace.path, value: replace.value })
         }
@@ -102,15 +138,20 @@ fn perform(document: &mut Value, mut fields: Map<String, Value>) -> Option<()> {
     json_patch::patch(document, &[operation]).ok()
 }
 
-/// The path with indices that count from the end of their list (`-1` is its last entry) as ordinary ones.
-fn from_the_end(document: &Value, path: &str) -> String {
+/// The path with indices as the RFC has them: not from the end of their list (`-1` is its last entry, or where one is added, the place
+/// after it), and without zeros before them.
+fn plain(document: &Value, path: &str, adds: bool) -> String {
     let mut plain = String::new();
-    for token in path.split('/').skip(1) {
+    let mut tokens = path.split('/').skip(1).peekable();
+    while let Some(token) = tokens.next() {
         let list = document.pointer(&plain).and_then(Value::as_array);
-        let back = token.strip_prefix('-').and_then(|digits| digits.parse::<usize>().ok());
-        let at = list.zip(back).and_then(|(list, back)| list.len().checked_sub(back));
+        let places = list.map_or(0, |list| list.len() + usize::from(adds && tokens.peek().is_none()));
+        let index = list.and_then(|_| match token.strip_prefix('-') {
+            Some(back) => back.parse().ok().and_then(|back| places.checked_sub(back)),
+            None => token.parse::<usize>().ok(),
+        });
         plain.push('/');
-        plain.push_str(&at.map_or_else(|| token.to_owned(), |at| at.to_string()));
+        plain.push_str(&index.map_or_else(|| token.to_owned(), |index| index.to_string()));
     }
     if path.is_empty() || path.starts_with('/') { plain } else { path.to_owned() }
 }
@@ -132,6 +173,7 @@ mod tests {
             (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]}), "a list is one value"),
             (json!({}), json!({"a": {"b": null}}), json!({"a": {}}), "a null in a new object"),
             (json!({}), json!({"a": [{"b": null, "c": 1}]}), json!({"a": [{"c": 1}]}), "a null in a list, where upstream leaves the RFC"),
+            (json!({"a": {}}), json!({"a": [{"b": null}]}), json!({"a": [{"b": null}]}), "a list with a null for an object"),
             (json!({"a": 1}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}}), "an object for a number"),
         ];
         for (mut target, patch, wanted, why) in cases {
@@ -148,11 +190,15 @@ mod tests {
             (json!([{"op": "add", "path": "/b/-", "value": 3}]), "/b", json!([1, 2, 3])),
             (json!([{"op": "add", "path": "/b/0", "value": 0}]), "/b", json!([0, 1, 2])),
             (json!([{"op": "remove", "path": "/b/-1"}]), "/b", json!([1])),
+            (json!([{"op": "add", "path": "/b/-1", "value": 3}]), "/b", json!([1, 2, 3])),
+            (json!([{"op": "remove", "path": "/b/01"}]), "/b", json!([1])),
             (json!([{"op": "move", "from": "/a", "path": "/c/x"}]), "/c", json!({"d": 1, "x": 1})),
             (json!([{"op": "copy", "from": "/c", "path": "/g"}]), "/g", json!({"d": 1})),
             (json!([{"op": "replace", "path": "/new", "value": 1}]), "/new", json!(1)),
             (json!([{"op": "remove", "path": "/e~1f"}]), "", json!({"a": 1, "b": [1, 2], "c": {"d": 1}})),
             (json!([{"op": "test", "path": "/no", "value": null}]), "", target.clone()),
+            (json!([{"op": "replace", "path": "", "value": {"a": 2}}]), "", json!({"a": 2})),
+            (json!([{"op": "replace", "path": "", "value": 1}]), "", target.clone()),
         ];
         for (patch, at, wanted) in cases {
             assert_eq!(patched(&target, &patch).unwrap().pointer(at), Some(&wanted), "{patch}");
@@ -170,7 +216,8 @@ mod tests {
             json!([{"op": "grow", "path": "/a"}]),
             json!([{"op": "add", "value": 1}]),
             json!([{"op": "remove", "path": ""}]),
-            json!([{"op": "replace", "path": "", "value": 1}]),
+            json!([{"op": "copy", "from": "", "path": "/c"}]),
+            json!([{"op": "move", "from": "/a", "path": ""}]),
         ] {
             let refusal = patched(&target, &patch).unwrap_err();
             let wanted = (422, "Invalid", "the server rejected our request due to an error in our request");
@@ -180,9 +227,15 @@ mod tests {
 
     #[test]
     fn what_is_no_json_patch_is_a_bad_request() {
-        for patch in ["", "{", "{}", "[1]", r#"[{"op": 1}]"#] {
+        let cases = [
+            ("{", "EOF while parsing an object at line 1 column 1"),
+            ("{}", "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
+            ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
+            (r#"[{"op": 1}]"#, "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),
+        ];
+        for (patch, why) in cases {
             let refusal = super::json(&json!({}), patch.as_bytes()).unwrap_err();
-            assert_eq!((refusal.code, refusal.message.starts_with("error decoding patch: ")), (400, true), "{patch}");
+            assert_eq!((refusal.code, refusal.message), (400, format!("error decoding patch: {why}")), "{patch}");
         }
     }
 

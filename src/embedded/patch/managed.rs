@@ -78,6 +78,9 @@ pub(super) fn without_identity(set: &Set) -> Set {
 /// `root` is the schema of the whole object without metadata. An empty list, or a list of one empty entry, in `new` resets them; through a
 /// subresource those in `new` do not count. An object that had none and exists gets none, until it is first applied to. If a value does
 /// not fit the schema, so that no difference can be told, there are none afterwards. When nothing but times would change, nothing does.
+///
+/// Entries of other versions are read with this schema. Upstream converts, which for kinds without a conversion is the same, and forgets
+/// those of versions that are not served any more.
 pub fn update(root: &Node, old: Option<&Value>, new: &mut Value, writer: &Writer<'_>, reset: Reset) {
     let before = old.cloned().unwrap_or_else(|| nothing_of(new));
     let mut owners = owners_before(&before, new, writer);

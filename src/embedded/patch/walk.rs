@@ -1,6 +1,7 @@
 //! From values to sets and back: which paths a value has, a value without some of them, and whether two values are the same.
 //!
-//! Pure: `tofieldset.go`, `remove.go`, `reconcile_schema.go` of `structured-merge-diff/v4/typed`, and `EnsureNamedFieldsAreMembers` of its sets.
+//! Pure: `tofieldset.go`, `remove.go`, `reconcile_schema.go` of `structured-merge-diff/v4/typed`, and
+//! `EnsureNamedFieldsAreMembers` of its sets.
 
 use std::collections::BTreeSet;
 
