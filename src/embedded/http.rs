@@ -58,6 +58,11 @@ impl ControlPlane {
         self.inner.world.lock().options.url.clone()
     }
 
+    /// Tells it by which URL it is reached, and by which certificates it is known, before anything was made in it.
+    pub(super) fn is_reached_at(&self, url: &str, authority: &str) {
+        self.inner.world.lock().is_reached_at(url, authority);
+    }
+
     /// Objects stored, and bytes of their text.
     pub fn size(&self) -> (usize, usize) {
         let world = self.inner.world.lock();

@@ -29,9 +29,11 @@ mod request;
 pub mod schema;
 mod selector;
 pub mod served;
+mod server;
 mod store;
 mod verbs;
 mod world;
 
 pub use http::ControlPlane;
 pub use profile::{ADMIN, Options, Timing, Version};
+pub use server::Server;

@@ -173,7 +173,7 @@ fn door(path: &str) -> (Door, &str) {
     }
     let Some(rest) = path.strip_prefix("/services/apiexport/") else { return (Door::Server, path) };
     let (provider, rest) = head(rest);
-    let (export, rest) = head(rest);
+    let (export, rest) = head(rest.trim_start_matches('/'));
     let Some(rest) = rest.strip_prefix("/clusters/") else { return (Door::Broken, "/") };
     let (workspace, rest) = head(rest);
     if provider.is_empty() || export.is_empty() || workspace.is_empty() {

@@ -46,10 +46,18 @@ fn scalar(word: &str) -> Value {
 fn list(parts: &[Value]) -> Value {
     match parts {
         [Value::String(set), items] if set == "set" => json!({"type": "array", "items": expand(items), "x-kubernetes-list-type": "set"}),
-        [Value::String(map), Value::String(keys), items] if map == "map" => json!({
-            "type": "array", "items": expand(items), "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": keys.split(',').collect::<Vec<_>>(),
-        }),
+        [Value::String(map), Value::String(keys), items] if map == "map" => {
+            let keys: Vec<&str> = keys.split(',').collect();
+            let mut items = expand(items);
+            // An entry without a key could not be told from another; the order of required fields is that of their names then.
+            for key in keys.iter().filter(|key| items["properties"][**key]["default"].is_null()).copied().collect::<Vec<_>>() {
+                let required = items["required"].as_array().cloned().unwrap_or_default();
+                if !required.iter().any(|name| name == key) {
+                    items["required"] = required.into_iter().chain([key.into()]).collect();
+                }
+            }
+            json!({"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys})
+        }
         parts => json!({"type": "array", "items": expand(parts.first().unwrap_or(&Value::Null))}),
     }
 }

@@ -168,7 +168,7 @@ fn conflict(conflicts: &[(Owner, Path)]) -> Refusal {
 
 /// An error the API server has no status for: 500, its words, no reason.
 fn unexplained(message: String) -> Refusal {
-    Refusal { code: 500, reason: "", message, details: Value::Null, retry_after: None }
+    Refusal::unreasoned(500, message)
 }
 
 fn text<'a>(object: &'a Value, at: &str) -> &'a str {

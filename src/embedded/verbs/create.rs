@@ -98,12 +98,12 @@ pub(super) fn make(
 
 /// What a dry run would have made: without resourceVersion and logical cluster.
 fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
+    world.manage(&call.kind, None, &mut new, call.manager(), "");
     new["metadata"]["uid"] = world.dice.uid().into();
     new["metadata"]["creationTimestamp"] = world.stamp().into();
     if crate::embedded::world::objects::has_generation(&call.kind) {
         new["metadata"]["generation"] = 1.into();
     }
-    world.manage(&call.kind, None, &mut new, call.manager(), "");
     convert::shown(&call.kind, new)
 }
 

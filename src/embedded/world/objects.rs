@@ -77,6 +77,9 @@ impl World {
 
     /// Stores a new object and returns it.
     pub(crate) fn insert(&mut self, mut draft: Draft<'_>) -> Value {
+        if let Some(manager) = draft.manager {
+            self.manage(draft.kind, None, &mut draft.new, manager, "");
+        }
         let uid = self.dice.uid();
         let stamp = self.stamp();
         let metadata = &mut draft.new["metadata"];
@@ -86,9 +89,6 @@ impl World {
             metadata["generation"] = 1.into();
         }
         metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
-        if let Some(manager) = draft.manager {
-            self.manage(draft.kind, None, &mut draft.new, manager, "");
-        }
         // After the managed fields: nobody manages the labels of claims.
         self.label(draft.kind, &draft.place, &mut draft.new);
         self.store(draft.kind, draft.place, draft.new)

@@ -67,6 +67,16 @@ impl World {
         self.settle();
     }
 
+    /// Another URL and other certificates from now on.
+    pub(crate) fn is_reached_at(&mut self, url: &str, authority: &str) {
+        url.clone_into(&mut self.options.url);
+        authority.clone_into(&mut self.options.authority);
+        let root: Arc<str> = ROOT.into();
+        let own = format!("{url}/clusters/{ROOT}");
+        self.edit(logical_clusters(), &root, "", "cluster", "status", |logical| logical["status"]["URL"] = own.into());
+        self.edit(config_maps(), &root, "default", "kube-root-ca.crt", "", |map| map["data"]["ca.crt"] = authority.into());
+    }
+
     /// Adds a logical cluster to the index.
     pub(crate) fn add(&mut self, name: Arc<str>, path: &str, parent: Option<(Arc<str>, Arc<str>)>) {
         let shard = self.next_shard % self.shards.len();
