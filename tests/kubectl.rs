@@ -47,7 +47,7 @@ fn kinds() -> Vec<Arc<Served>> {
         verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
         status: true,
         columns: Vec::new(),
-        schema: Arc::default(),
+        schema: kcp_provider_runtime::embedded::schema::Schema::compiled(&serde_json::json!({"type": "object"})).unwrap(),
         open_api: Arc::new(json!({"type": "object"})),
         storage: "".into(),
         origin: Origin::BuiltIn,

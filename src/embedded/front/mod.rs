@@ -55,7 +55,7 @@ mod tests {
             verbs: served::CUSTOM_VERBS,
             status: true,
             columns: Vec::new(),
-            schema: Arc::default(),
+            schema: crate::embedded::schema::Schema::compiled(&json!({"type": "object"})).unwrap(),
             open_api: Arc::new(json!({"type": "object", "properties": {"spec": {"type": "object", "description": "What is wanted."}}})),
             storage: "".into(),
             origin,
