@@ -19,9 +19,9 @@ fn export(schema: &str) -> Value {
         "permissionClaims": [{"group": "", "resource": "configmaps", "verbs": ["get", "list"]}]}})
 }
 
-const BINDINGS: &str = "apis/apis.kcp.io/v1alpha2/apibindings";
+pub(crate) const BINDINGS: &str = "apis/apis.kcp.io/v1alpha2/apibindings";
 
-async fn bound(client: &Client) -> (String, String, String) {
+pub(crate) async fn bound(client: &Client) -> (String, String, String) {
     let (provider, tenant) = (client.workspace("provider").await, client.workspace("tenant").await);
     let made = client.post(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &schema("v1", "red")).await;
     assert_eq!(made.code, 201, "{made:?}");

@@ -4,3 +4,4 @@
 
 mod lives;
 mod support;
+mod versions;
