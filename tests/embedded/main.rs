@@ -5,3 +5,4 @@
 mod lives;
 mod support;
 mod versions;
+mod watches;
