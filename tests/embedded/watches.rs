@@ -13,13 +13,13 @@ use crate::lives::{BINDINGS, bound, export, schema, toy};
 use crate::support::Client;
 
 /// An open watch.
-struct Watch {
+pub(crate) struct Watch {
     body: Body,
     read: String,
 }
 
 impl Watch {
-    async fn open(client: &Client, path: &str) -> Self {
+    pub(crate) async fn open(client: &Client, path: &str) -> Self {
         let request = Request::get(path).header("authorization", "Bearer kcp-admin").body(Bytes::new()).unwrap();
         let response = client.control_plane.clone().oneshot(request).await.unwrap();
         assert_eq!(response.status(), 200);
@@ -27,7 +27,7 @@ impl Watch {
     }
 
     /// The next event, or `None` at the end of the stream.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((line, rest)) = self.read.split_once('\n') {
                 let event = serde_json::from_str(line).unwrap();
