@@ -1,4 +1,4 @@
-//! `kubectl`, without extra flags, against what the embedded control plane shows of itself: discovery, OpenAPI and tables over TLS.
+//! `kubectl`, without extra flags, against what the embedded control plane shows of itself: discovery, `OpenAPI` and tables over TLS.
 //!
 //! The service here has one custom kind, one compiled-in kind and one object of each, and does not write. Where there is no `kubectl`, the
 //! answers that it reads are checked instead.
@@ -8,7 +8,6 @@
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +18,7 @@ use kcp_provider_runtime::embedded::errors::Refusal;
 use kcp_provider_runtime::embedded::front::kubeconfig::kubeconfig;
 use kcp_provider_runtime::embedded::front::listener::Listener;
 use kcp_provider_runtime::embedded::front::negotiation::{Representation, Shape, negotiate};
-use kcp_provider_runtime::embedded::front::{discovery, openapi, table};
+use kcp_provider_runtime::embedded::front::{discovery, openapi, protobuf, table};
 use kcp_provider_runtime::embedded::served::{self, Names, Origin, Served};
 use serde_json::{Value, json};
 
@@ -77,6 +76,7 @@ fn answer(request: &Request<Bytes>) -> Result<Value, Refusal> {
     let path = request.uri().path().trim_start_matches("/clusters/root");
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let found = match parts.as_slice() {
+        ["version"] => Some(discovery::version()),
         ["api"] => Some(discovery::api_versions()),
         ["apis"] => Some(discovery::api_groups(&kinds)),
         ["api", version] => discovery::resources(&kinds, "", version),
@@ -105,7 +105,10 @@ fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[
     let served = rest.first().and_then(|plural| kind(plural)).ok_or_else(Refusal::no_such_resource)?;
     let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap());
     let stored = objects(&served.names.kind);
-    let sent = || serde_json::from_slice::<Value>(request.body()).unwrap_or_default();
+    let sent = || match request.headers().get(header::CONTENT_TYPE) {
+        Some(type_) if type_ == protobuf::PROTOBUF => protobuf::decode(request.body()),
+        _ => serde_json::from_slice(request.body()).map_err(|error| Refusal::bad_request(error.to_string())),
+    };
     match (request.method().as_str(), rest) {
         ("GET", [_]) => {
             let meta = json!({"resourceVersion": "9"});
@@ -125,10 +128,23 @@ fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[
             Representation::Object => stored,
         }),
         ("GET", [_, name]) => Err(Refusal::not_found(served.about(name))),
-        ("POST", [_]) => Ok(sent()),
+        ("POST", [_]) => sent(),
         ("PATCH", [_, _]) => Ok(stored),
         _ => Err(Refusal::method_not_allowed(served.about(""), "this")),
     }
+}
+
+/// Two changes of one object as tables, and the end.
+fn watch() -> Body {
+    let served = kinds().remove(0);
+    let changes = ["eu-nl", "eu-at"].map(|region| {
+        let mut object = objects("KubernetesCluster");
+        object["spec"]["region"] = region.into();
+        let table = table::table(&served, &[object], &json!({"resourceVersion": "9"}), NOW, table::IncludeObject::Metadata);
+        let table = if region == "eu-nl" { table } else { table::without_headings(table) };
+        Bytes::from(format!("{}\n", json!({"type": "MODIFIED", "object": table})))
+    });
+    body::stream(futures::stream::iter(changes))
 }
 
 async fn listener(asked: Asked) -> Listener {
@@ -138,7 +154,9 @@ async fn listener(asked: Asked) -> Listener {
             let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap()).to_owned();
             asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
             let builder = Response::builder();
-            let response: Response<Body> = if request.uri().path().ends_with("/openapi/v2") && accept.contains("protobuf") {
+            let response: Response<Body> = if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                builder.header(header::CONTENT_TYPE, "application/json").body(watch()).unwrap()
+            } else if request.uri().path().ends_with("/openapi/v2") && accept.contains("protobuf") {
                 builder.header(header::CONTENT_TYPE, openapi::V2_PROTOBUF).body(body::full(openapi::v2_protobuf())).unwrap()
             } else {
                 let (code, value) = answer(&request).map_or_else(|refusal| (refusal.code, refusal.status()), |value| (200, value));
@@ -219,6 +237,12 @@ async fn kubectl_needs_no_flags() {
         world.shown(&["get", "kubernetesclusters.kubernetes.edge-connect.eu", "one", "-o", "jsonpath={.spec.region}"]).await.unwrap();
     assert_eq!(shown, "eu-de");
 
+    let shown = world.shown(&["get", "kc", "--watch", "--no-headers"]).await.unwrap();
+    assert_eq!(lines(&shown).iter().map(|line| line[1]).collect::<Vec<_>>(), ["eu-de", "eu-nl", "eu-at"]);
+    let shown = world.shown(&["create", "namespace", "zz"]).await.unwrap();
+    assert_eq!(shown.trim(), "namespace/zz created", "which is sent in protobuf");
+    assert!(world.shown(&["version"]).await.unwrap().contains("Server Version: v1.32.3"));
+
     let shown = world.shown(&["api-resources", "--no-headers"]).await.unwrap();
     assert_eq!(lines(&shown)[1], ["kubernetesclusters", "kc", "kubernetes.edge-connect.eu/v1alpha1", "true", "KubernetesCluster"]);
     assert!(world.shown(&["api-versions"]).await.unwrap().contains("kubernetes.edge-connect.eu/v1alpha1"));
@@ -253,7 +277,6 @@ async fn kubectl_asks_the_server_to_validate_what_it_applies() {
         let write = asked.iter().find(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{arguments:?}: {asked:?}"));
         assert!(write.contains("fieldValidation=Strict"), "{arguments:?}: {write}");
     }
-    assert!(Path::new(&file).exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,7 @@ pub(super) const API_VERSION: &str = "The group and version of this representati
 /// What `kind` means.
 pub(super) const KIND: &str = "The kind that this object is, in CamelCase; it cannot be changed.";
 
-/// A reference to a shared schema, as OpenAPI 3.0 has it beside a description.
+/// A reference to a shared schema, as `OpenAPI` 3.0 has it beside a description.
 pub(super) fn reference(name: &str, description: &str) -> Value {
     json!({"description": description, "allOf": [{"$ref": format!("#/components/schemas/{PREFIX}{name}")}]})
 }

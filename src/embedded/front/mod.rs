@@ -1,18 +1,20 @@
-//! What makes `kubectl` and other clients feel at home: discovery, OpenAPI, tables, content negotiation, TLS, and a kubeconfig.
+//! What makes `kubectl` and other clients feel at home: discovery, `OpenAPI`, tables, content negotiation, TLS, and a kubeconfig.
 //!
 //! Reading order: [`discovery`], [`negotiation`], [`table`] (with [`printers`] and [`path`]), [`openapi`] (with [`operations`] and [`meta`]),
-//! [`listener`], [`kubeconfig`].
+//! [`protobuf`], [`listener`], [`kubeconfig`].
 
 pub mod discovery;
 pub mod duration;
 pub mod kubeconfig;
 pub mod listener;
+mod messages;
 pub mod meta;
 pub mod negotiation;
 pub mod openapi;
 pub mod operations;
 pub mod path;
 pub mod printers;
+pub mod protobuf;
 pub mod table;
 
 /// Base64 with padding, as JSON has bytes.

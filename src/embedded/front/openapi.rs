@@ -1,4 +1,4 @@
-//! OpenAPI: what `kubectl explain`, `apply` and validation read.
+//! `OpenAPI`: what `kubectl explain`, `apply` and validation read.
 //!
 //! Pure: from kinds to documents. As `k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder` does it: a kind's schema with standard
 //! metadata put in, a list of it, and its paths.
@@ -25,7 +25,7 @@ pub fn v3_index(kinds: &[Arc<Served>]) -> Value {
     json!({"paths": paths})
 }
 
-/// `GET /openapi/v3/apis/<group>/<version>`, `GET /openapi/v3/api/v1`: an OpenAPI 3.0 document; `None` where nothing is served.
+/// `GET /openapi/v3/apis/<group>/<version>`, `GET /openapi/v3/api/v1`: an `OpenAPI` 3.0 document; `None` where nothing is served.
 pub fn v3(kinds: &[Arc<Served>], group: &str, version: &str) -> Option<Value> {
     let mut here: Vec<&Arc<Served>> = of(kinds, group, version).collect();
     here.sort_by_key(|served| served.names.kind.clone());

@@ -1,4 +1,4 @@
-//! The paths of an OpenAPI document: what may be done with a kind, where, and with which parameters.
+//! The paths of an `OpenAPI` document: what may be done with a kind, where, and with which parameters.
 //!
 //! Pure: from a kind to JSON. `kubectl` reads from here that a server validates fields: `fieldValidation` is a query parameter of `PATCH`.
 

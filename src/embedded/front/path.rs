@@ -1,4 +1,4 @@
-//! The part of JSONPath that columns use.
+//! The part of `JSONPath` that columns use.
 //!
 //! Pure: finds values in a value. As in `k8s.io/client-go/util/jsonpath` with missing keys allowed: a path that leads nowhere finds nothing.
 
