@@ -20,6 +20,7 @@ use kcp_provider_runtime::embedded::front::listener::Listener;
 use kcp_provider_runtime::embedded::front::negotiation::{Representation, Shape, negotiate};
 use kcp_provider_runtime::embedded::front::{discovery, openapi, protobuf, table};
 use kcp_provider_runtime::embedded::served::{self, Names, Origin, Served};
+use kube::config::KubeConfigOptions;
 use serde_json::{Value, json};
 
 /// Forty seconds after the objects were created.
@@ -82,7 +83,8 @@ fn answer(request: &Request<Bytes>) -> Result<Value, Refusal> {
         ["api", version] => discovery::resources(&kinds, "", version),
         ["apis", group] => discovery::api_group(&kinds, group),
         ["apis", group, version] => discovery::resources(&kinds, group, version),
-        ["openapi", "v2"] => Some(openapi::v2(&kinds)),
+        // Like every document, this is there in JSON only, though kubectl asks for protobuf.
+        ["openapi", "v2"] => negotiate(accept(request), Shape::One).map(|_| Some(openapi::v2(&kinds)))?,
         ["openapi", "v3"] => Some(openapi::v3_index(&kinds)),
         ["openapi", "v3", "api", version] => openapi::v3(&kinds, "", version),
         ["openapi", "v3", "apis", group, version] => openapi::v3(&kinds, group, version),
@@ -91,6 +93,10 @@ fn answer(request: &Request<Bytes>) -> Result<Value, Refusal> {
         _ => None,
     };
     found.ok_or_else(Refusal::no_such_resource)
+}
+
+fn accept(request: &Request<Bytes>) -> &str {
+    request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap())
 }
 
 fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[&str]) -> Result<Value, Refusal> {
@@ -103,7 +109,7 @@ fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[
     };
     let kind = |plural: &str| kinds.iter().find(|served| (&*served.names.group, &*served.names.plural) == (group, plural));
     let served = rest.first().and_then(|plural| kind(plural)).ok_or_else(Refusal::no_such_resource)?;
-    let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap());
+    let accept = accept(request);
     let stored = objects(&served.names.kind);
     let sent = || match request.headers().get(header::CONTENT_TYPE) {
         Some(type_) if type_ == protobuf::PROTOBUF => protobuf::decode(request.body()),
@@ -122,7 +128,7 @@ fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[
         }
         ("GET", [_, name]) if stored["metadata"]["name"] == *name => Ok(match negotiate(accept, Shape::One)? {
             Representation::Table { .. } => {
-                table::table(served, &[stored.clone()], &stored["metadata"], NOW, table::IncludeObject::Metadata)
+                table::table(served, std::slice::from_ref(&stored), &stored["metadata"], NOW, table::IncludeObject::Metadata)
             }
             Representation::Partial { .. } => table::partial(&stored),
             Representation::Object => stored,
@@ -151,13 +157,10 @@ async fn listener(asked: Asked) -> Listener {
     let service = tower::service_fn(move |request: Request<Bytes>| {
         let asked = asked.clone();
         async move {
-            let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap()).to_owned();
             asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
             let builder = Response::builder();
             let response: Response<Body> = if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
                 builder.header(header::CONTENT_TYPE, "application/json").body(watch()).unwrap()
-            } else if request.uri().path().ends_with("/openapi/v2") && accept.contains("protobuf") {
-                builder.header(header::CONTENT_TYPE, openapi::V2_PROTOBUF).body(body::full(openapi::v2_protobuf())).unwrap()
             } else {
                 let (code, value) = answer(&request).map_or_else(|refusal| (refusal.code, refusal.status()), |value| (200, value));
                 builder.status(code).header(header::CONTENT_TYPE, "application/json").body(body::full(value.to_string())).unwrap()
@@ -283,7 +286,7 @@ async fn kubectl_asks_the_server_to_validate_what_it_applies() {
 async fn a_rust_client_trusts_the_kubeconfig() {
     let world = World::new().await;
     let text = std::fs::read_to_string(world.home.path().join("kubeconfig")).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(serde_saphyr::from_str(&text).unwrap(), &Default::default()).await.unwrap();
+    let config = kube::Config::from_custom_kubeconfig(serde_saphyr::from_str(&text).unwrap(), &KubeConfigOptions::default()).await.unwrap();
     let client = kube::Client::try_from(config).unwrap();
     let groups = client.list_api_groups().await.unwrap();
     assert_eq!(groups.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), [GROUP]);

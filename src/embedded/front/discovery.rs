@@ -1,7 +1,8 @@
 //! Discovery: which groups, versions and resources a workspace serves.
 //!
-//! Pure: from kinds to JSON. The shapes are `APIVersions`, `APIGroupList`, `APIGroup` and `APIResourceList` of `k8s.io/apimachinery/pkg/apis/meta/v1`.
-//! The documents of aggregated discovery are not made: a client that prefers them takes the plain ones when the content type says so.
+//! Pure: from kinds to JSON. The shapes are `APIVersions`, `APIGroupList`, `APIGroup` and `APIResourceList` of
+//! `k8s.io/apimachinery/pkg/apis/meta/v1`. The documents of aggregated discovery are not made: a client that prefers them takes the plain
+//! ones when the content type says so.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -27,12 +28,12 @@ const FIRST: [&str; 8] = [
 /// Verbs of a status subresource.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// `GET /version`: the Kubernetes that the behaviour is that of. A kcp of v0.28 says `v0.0.0-master+$Format:%H$`, which `kubectl version` cannot
-/// read.
+/// `GET /version`: the Kubernetes that the behaviour is that of. A kcp of v0.28 says `v0.0.0-master+$Format:%H$`, which `kubectl version`
+/// cannot read.
 pub fn version() -> Value {
     json!({
-        "major": "1", "minor": "32", "gitVersion": "v1.32.3+kcp-v0.28.0", "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "", "compiler": "", "platform": "",
+        "major": "1", "minor": "32", "gitVersion": "v1.32.3+kcp-v0.28.0", "gitCommit": "", "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
     })
 }
 
@@ -152,7 +153,8 @@ fn entries(kinds: &[Arc<Served>], served: &Served) -> Vec<Value> {
     let mut entries = vec![main];
     let mut subresource = |name: &str, verbs: &[&str]| {
         entries.push(json!({
-            "name": format!("{}/{name}", names.plural), "singularName": "", "namespaced": served.namespaced, "kind": names.kind, "verbs": verbs,
+            "name": format!("{}/{name}", names.plural), "singularName": "", "namespaced": served.namespaced,
+            "kind": names.kind, "verbs": verbs,
         }));
     };
     match (&*names.group, &*names.plural) {
@@ -172,7 +174,8 @@ fn entries(kinds: &[Arc<Served>], served: &Served) -> Vec<Value> {
     entries
 }
 
-/// Eight bytes that change with the version objects are stored in. Definitions do not tell us theirs, so the preferred version stands for it.
+/// Eight bytes that change with the version objects are stored in. Definitions do not tell us theirs, so the preferred version stands for
+/// it.
 ///
 /// For a kind of a definition kcp hashes the version twice and puts the logical cluster of the definition first, which for a bound one is
 /// `system:bound-crds`.

@@ -1,7 +1,7 @@
 //! The schemas that all kinds share: metadata of objects and lists, options and results of deletion, patches.
 //!
-//! Pure: constants as JSON. The fields are those of `k8s.io/apimachinery/pkg/apis/meta/v1`, described in our own words; names in `$ref` begin
-//! with [`PREFIX`].
+//! Pure: constants as JSON. The fields are those of `k8s.io/apimachinery/pkg/apis/meta/v1`, described in our own words; names in `$ref`
+//! begin with [`PREFIX`].
 
 use serde_json::{Map, Value, json};
 

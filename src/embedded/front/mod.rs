@@ -1,7 +1,7 @@
 //! What makes `kubectl` and other clients feel at home: discovery, `OpenAPI`, tables, content negotiation, TLS, and a kubeconfig.
 //!
-//! Reading order: [`discovery`], [`negotiation`], [`table`] (with [`printers`] and [`path`]), [`openapi`] (with [`operations`] and [`meta`]),
-//! [`protobuf`], [`listener`], [`kubeconfig`].
+//! Reading order: [`discovery`], [`negotiation`], [`table`] (with [`printers`] and [`path`]), [`openapi`] (with [`operations`] and
+//! [`meta`]), [`protobuf`], [`listener`], [`kubeconfig`].
 
 pub mod discovery;
 pub mod duration;

@@ -1,7 +1,7 @@
 //! Bodies in Kubernetes' protobuf.
 //!
-//! Pure: from bytes to JSON. `kubectl create namespace`, `create configmap`, `create token`, `auth can-i` and their like send nothing else, and do
-//! not try JSON after a refusal. They understand an answer in JSON, so nothing is written in protobuf.
+//! Pure: from bytes to JSON. `kubectl create namespace`, `create configmap`, `create token`, `auth can-i` and their like send nothing else,
+//! and do not try JSON after a refusal. They understand an answer in JSON, so nothing is written in protobuf.
 
 use serde_json::{Map, Value, json};
 
@@ -197,7 +197,8 @@ mod tests {
         ),
         (
             "create secret generic s --from-literal=a=b --type=Opaque",
-            "6b3873000a0c0a027631120653656372657412230a110a017312001a0022002a0032003800420012060a01611201621a064f70617175651a002200",
+            "6b3873000a0c0a027631120653656372657412230a110a017312001a0022002a0032003800420012060a01611201621a064f7061717565\
+             1a002200",
             r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"Yg=="},"type":"Opaque"}"#,
         ),
         (
@@ -207,42 +208,47 @@ mod tests {
         ),
         (
             "create quota q --hard=pods=3,cpu=500m",
-            "6b3873000a130a027631120d5265736f7572636551756f746112330a110a017112001a0022002a00320038004200121c0a0d0a0363707512060a043530306d0a0b0a\
-             04706f647312030a01331a001a002200",
+            "6b3873000a130a027631120d5265736f7572636551756f746112330a110a017112001a0022002a00320038004200121c0a0d0a03637075\
+             12060a043530306d0a0b0a04706f647312030a01331a001a002200",
             r#"{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"cpu":"500m","pods":"3"}},"status":{}}"#,
         ),
         (
             "create token foo --duration=20m",
-            "6b3873000a280a1861757468656e7469636174696f6e2e6b38732e696f2f7631120c546f6b656e52657175657374121d0a100a0012001a0022002a00320038004200\
-             120320b0091a040a0012001a002200",
-            r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","metadata":{},"spec":{"expirationSeconds":1200},"status":{}}"#,
+            "6b3873000a280a1861757468656e7469636174696f6e2e6b38732e696f2f7631120c546f6b656e52657175657374121d0a100a0012001a\
+             0022002a00320038004200120320b0091a040a0012001a002200",
+            r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","metadata":{},"spec":{"expirationSeconds":1200},
+                "status":{}}"#,
         ),
         (
             "auth whoami",
-            "6b3873000a2d0a1861757468656e7469636174696f6e2e6b38732e696f2f7631121153656c665375626a656374526576696577121a0a100a0012001a0022002a0032\
-             003800420012060a040a0012001a002200",
+            "6b3873000a2d0a1861757468656e7469636174696f6e2e6b38732e696f2f7631121153656c665375626a656374526576696577121a0a10\
+             0a0012001a0022002a0032003800420012060a040a0012001a002200",
             r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview","metadata":{},"status":{}}"#,
         ),
         (
             "auth can-i --list",
-            "6b3873000a310a17617574686f72697a6174696f6e2e6b38732e696f2f7631121653656c665375626a65637452756c657352657669657712230a100a0012001a0022\
-             002a0032003800420012090a0764656661756c741a04180022001a002200",
-            r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","metadata":{},"spec":{"namespace":"default"},"status":{}}"#,
+            "6b3873000a310a17617574686f72697a6174696f6e2e6b38732e696f2f7631121653656c665375626a65637452756c6573526576696577\
+             12230a100a0012001a0022002a0032003800420012090a0764656661756c741a04180022001a002200",
+            r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","metadata":{},
+                "spec":{"namespace":"default"},"status":{}}"#,
         ),
         (
             "create rolebinding rb --role=r --serviceaccount=default:foo --user=u",
-            "6b3873000a2b0a1c726261632e617574686f72697a6174696f6e2e6b38732e696f2f7631120b526f6c6542696e64696e671284010a120a02726212001a0022002a00\
-             32003800420012260a04557365721219726261632e617574686f72697a6174696f6e2e6b38732e696f1a0175220012200a0e536572766963654163636f756e741200\
-             1a03666f6f220764656661756c741a240a19726261632e617574686f72697a6174696f6e2e6b38732e696f1204526f6c651a01721a002200",
+            "6b3873000a2b0a1c726261632e617574686f72697a6174696f6e2e6b38732e696f2f7631120b526f6c6542696e64696e671284010a120a\
+             02726212001a0022002a0032003800420012260a04557365721219726261632e617574686f72697a6174696f6e2e6b38732e696f1a0175\
+             220012200a0e536572766963654163636f756e7412001a03666f6f220764656661756c741a240a19726261632e617574686f72697a6174\
+             696f6e2e6b38732e696f1204526f6c651a01721a002200",
             r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"rb"},"subjects":[
-                {"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"u"},{"kind":"ServiceAccount","name":"foo","namespace":"default"}],
+                {"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"u"},
+                {"kind":"ServiceAccount","name":"foo","namespace":"default"}],
                 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}}"#,
         ),
         (
             "create clusterrolebinding rb --clusterrole=r --group=g",
-            "6b3873000a320a1c726261632e617574686f72697a6174696f6e2e6b38732e696f2f76311212436c7573746572526f6c6542696e64696e67126a0a120a0272621200\
-             1a0022002a0032003800420012270a0547726f75701219726261632e617574686f72697a6174696f6e2e6b38732e696f1a016722001a2b0a19726261632e61757468\
-             6f72697a6174696f6e2e6b38732e696f120b436c7573746572526f6c651a01721a002200",
+            "6b3873000a320a1c726261632e617574686f72697a6174696f6e2e6b38732e696f2f76311212436c7573746572526f6c6542696e64696e\
+             67126a0a120a02726212001a0022002a0032003800420012270a0547726f75701219726261632e617574686f72697a6174696f6e2e6b38\
+             732e696f1a016722001a2b0a19726261632e617574686f72697a6174696f6e2e6b38732e696f120b436c7573746572526f6c651a01721a\
+             002200",
             r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"rb"},
                 "subjects":[{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":"g"}],
                 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}}"#,
