@@ -28,15 +28,6 @@ const FIRST: [&str; 8] = [
 /// Verbs of a status subresource.
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// `GET /version`: the Kubernetes that the behaviour is that of. A kcp of v0.28 says `v0.0.0-master+$Format:%H$`, which `kubectl version`
-/// cannot read.
-pub fn version() -> Value {
-    json!({
-        "major": "1", "minor": "32", "gitVersion": "v1.32.3+kcp-v0.28.0", "gitCommit": "", "gitTreeState": "",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "",
-    })
-}
-
 /// `GET /api`.
 pub fn api_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses()})

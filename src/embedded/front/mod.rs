@@ -29,6 +29,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use crate::embedded::schema::Schema;
     use crate::embedded::served::{self, Names, Origin, Served};
 
     const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -57,7 +58,7 @@ mod tests {
             verbs: served::CUSTOM_VERBS,
             status: true,
             columns: Vec::new(),
-            schema: crate::embedded::schema::Schema::compiled(&json!({"type": "object"})).unwrap(),
+            schema: Schema::compiled(&json!({"type": "object"})).unwrap(),
             open_api: Arc::new(json!({"type": "object", "properties": {"spec": {"type": "object", "description": "What is wanted."}}})),
             storage: "".into(),
             origin,

@@ -47,8 +47,6 @@ pub fn v3(kinds: &[Arc<Served>], group: &str, version: &str) -> Option<Value> {
 }
 
 /// `GET /openapi/v2` in JSON: a Swagger 2.0 document with the schemas of all kinds. Paths are in the documents of version 3 only.
-///
-/// `kubectl apply` asks for this in protobuf alone before it patches; refused, it makes a merge patch, as it does for every custom kind.
 pub fn v2(kinds: &[Arc<Served>]) -> Value {
     let mut definitions = Map::new();
     for (group, version) in group_versions(kinds) {
@@ -57,6 +55,18 @@ pub fn v2(kinds: &[Arc<Served>]) -> Value {
         definitions.extend(schemas.into_iter().flatten().map(|(name, schema)| (name, downgraded(schema))));
     }
     json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.32"}, "paths": {}, "definitions": definitions})
+}
+
+/// The media type of [`v2_protobuf`], as an answer says it.
+pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `GET /openapi/v2` in protobuf, which is all that `kubectl apply` accepts there before it patches: a document of gnostic's `openapi.v2` with
+/// a title and no kinds. `kubectl` then makes a merge patch, as it does for every custom kind, and as it does when it is refused.
+pub fn v2_protobuf() -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap_or_default()], bytes].concat();
+    let info = [field(1, b"Kubernetes"), field(2, b"1.32")].concat();
+    // Paths are there though empty: readers look into them without asking.
+    [field(1, b"2.0"), field(2, &info), field(8, b"")].concat()
 }
 
 /// The name of a schema: the group's labels backwards for definitions, Go packages for what is compiled in.
