@@ -55,11 +55,6 @@ pub(super) fn too_many(field: impl Into<String>, actual: usize, most: i64) -> Ca
     Cause::new("FieldValueTooMany", field, format!("Too many: {actual}: must have at most {most} items"))
 }
 
-/// `field.InternalError`.
-pub(super) fn internal(field: impl Into<String>, detail: &str) -> Cause {
-    Cause::new("InternalError", field, with("Internal error".to_owned(), detail))
-}
-
 fn with(message: String, detail: &str) -> String {
     if detail.is_empty() { message } else { format!("{message}: {detail}") }
 }
@@ -181,7 +176,6 @@ mod tests {
             (unsupported("a", &json!("x"), ["a", "b"]), r#"Unsupported value: "x": supported values: "a", "b""#),
             (too_long("a", 63), "Too long: may not be more than 63 bytes"),
             (too_many("a", 51, 50), "Too many: 51: must have at most 50 items"),
-            (internal("a", "broken"), "Internal error: broken"),
         ] {
             assert_eq!(cause.message, message);
         }

@@ -57,7 +57,7 @@ fn is_whole(float: f64) -> bool {
     if !float.is_finite() || float.abs() > MAX_SAFE {
         return false;
     }
-    if float == float.trunc() {
+    if float.fract() == 0.0 {
         return true;
     }
     let whole = float.trunc().max(0.0);

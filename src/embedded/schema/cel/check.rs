@@ -1,10 +1,12 @@
 //! What a rule names must be there. The interpreter does not check types beforehand, so this finds what a server would refuse most:
 //! variables, functions and fields that do not exist, and results of a wrong type.
 
-use kube_cel::cel::Program;
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::parser::Parser;
 
 use super::super::node::{Node, Type};
+use super::library::TYPES;
+use super::macros;
 use super::rule::children;
 
 /// Words of CEL that cannot be names of fields.
@@ -31,9 +33,6 @@ const RESERVED: [&str; 21] = [
     "void",
     "while",
 ];
-
-/// Names of types, which are values too.
-const TYPES: [&str; 12] = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "dyn", "optional_type"];
 
 /// What stands before the dot of a function's full name.
 const NAMESPACES: [&str; 11] = ["sets", "math", "optional", "format", "strings", "ip", "cidr", "base64", "jsonpatch", "cel", "google"];
@@ -192,10 +191,14 @@ pub(super) fn escaped(name: &str) -> Option<String> {
 }
 
 /// Parses and checks an expression; `what` stands before the words of a failure.
-pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>) -> Result<Program, String> {
-    let program = Program::compile(source).map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
+pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>) -> Result<IdedExpr, String> {
+    let mut expression = Parser::new()
+        .enable_optional_syntax(true)
+        .parse(source)
+        .map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
+    macros::expand(&mut expression);
     let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new() };
-    let found = checker.infer(program.expression());
+    let found = checker.infer(&expression);
     if !checker.errors.is_empty() {
         return Err(format!("{what}compilation failed: {}", checker.errors.join("\n")));
     }
@@ -203,7 +206,7 @@ pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>)
         let subject = if what.is_empty() { "cel expression" } else { "messageExpression" };
         return Err(format!("{subject} must evaluate to a {result}"));
     }
-    Ok(program)
+    Ok(expression)
 }
 
 fn parse_errors(errors: &kube_cel::cel::ParseErrors) -> String {
@@ -299,9 +302,8 @@ impl<'a> Checker<'a> {
             return *found;
         }
         match name {
-            "self" => Inferred::Of(self.scope.node, self.scope.is_resource),
             "oldSelf" if self.scope.optional_old_self => Inferred::Unknown,
-            "oldSelf" => Inferred::Of(self.scope.node, self.scope.is_resource),
+            "self" | "oldSelf" => Inferred::Of(self.scope.node, self.scope.is_resource),
             _ if name.starts_with('@') || TYPES.contains(&name) => Inferred::Unknown,
             _ => self.fail(name, 0, &format!("undeclared reference to '{name}' (in container '')")),
         }
@@ -319,10 +321,19 @@ impl<'a> Checker<'a> {
         }
         let target = call.target.as_deref().filter(|target| !matches!(&target.expr, Expr::Ident(name) if self.is_namespace(name)));
         let operands: Vec<Inferred<'a>> = target.into_iter().chain(&call.args).map(|operand| self.infer(operand)).collect();
+        if let (macros::OPTIONAL_ENTRY, [_, key], Some(container)) = (name, call.args.as_slice(), operands.first())
+            && let Expr::Literal(LiteralValue::String(field)) = &key.expr
+        {
+            let (container, field) = (*container, field.inner().to_owned());
+            self.field(container, &field);
+            return Inferred::Unknown;
+        }
         match (name, operands.first()) {
-            ("_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "_in_", _) => Inferred::Named("bool"),
             ("size", _) => Inferred::Named("int"),
-            ("startsWith" | "endsWith" | "matches", _) => Inferred::Named("bool"),
+            (
+                "_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "startsWith" | "endsWith" | "matches",
+                _,
+            ) => Inferred::Named("bool"),
             ("string" | "lowerAscii" | "upperAscii" | "trim", _) => Inferred::Named("string"),
             ("_[_]", Some(Inferred::Of(node, _))) => {
                 let entry = node.items.as_deref().or(node.additional.as_deref());

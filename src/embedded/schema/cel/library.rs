@@ -1,0 +1,105 @@
+//! What rules may call and name besides their own values: the functions of Kubernetes, and the types.
+
+use std::sync::{Arc, LazyLock};
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::objects::{KeyRef, Opaque, OptionalValue};
+use kube_cel::cel::{Context, ExecutionError, Value as Cel};
+
+use super::macros::OPTIONAL_ENTRY;
+
+/// Names of types, which are values too.
+pub(super) const TYPES: [&str; 13] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+];
+
+/// A type as a value: equal to itself alone.
+#[derive(Debug, PartialEq, Eq)]
+struct TypeValue(&'static str);
+
+impl Opaque for TypeValue {
+    fn runtime_type_name(&self) -> &'static str {
+        "type"
+    }
+}
+
+/// All functions and types that rules may use.
+pub(super) fn library() -> &'static Context<'static> {
+    static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(make);
+    &LIBRARY
+}
+
+fn make() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("type", |value: Cel| -> Result<Cel, ExecutionError> { Ok(type_value(type_of(&value))) });
+    context.add_function("dyn", |value: Cel| -> Result<Cel, ExecutionError> { Ok(value) });
+    context.add_function("bool", to_bool);
+    context.add_function(OPTIONAL_ENTRY, optional_entry);
+    for name in TYPES {
+        context.add_variable_from_value(name, type_value(name));
+    }
+    context
+}
+
+fn type_value(name: &'static str) -> Cel {
+    Cel::Opaque(Arc::new(TypeValue(name)))
+}
+
+fn type_of(value: &Cel) -> &'static str {
+    match value {
+        Cel::List(_) => "list",
+        Cel::Map(_) => "map",
+        Cel::Int(_) => "int",
+        Cel::UInt(_) => "uint",
+        Cel::Float(_) => "double",
+        Cel::String(_) => "string",
+        Cel::Bytes(_) => "bytes",
+        Cel::Bool(_) => "bool",
+        Cel::Null => "null_type",
+        Cel::Duration(_) => "google.protobuf.Duration",
+        Cel::Timestamp(_) => "google.protobuf.Timestamp",
+        Cel::Opaque(value) if value.runtime_type_name() == "optional_type" => "optional_type",
+        Cel::Opaque(_) | Cel::Function(..) => "type",
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape of the interpreter's functions")]
+fn optional_entry(container: Cel, key: Cel) -> Result<Cel, ExecutionError> {
+    let container = match &container {
+        Cel::Opaque(_) => match <&OptionalValue>::try_from(&container)?.value() {
+            Some(value) => value.clone(),
+            None => return Ok(Cel::Opaque(Arc::new(OptionalValue::none()))),
+        },
+        _ => container,
+    };
+    let found = match (&container, &key) {
+        (Cel::Map(map), Cel::String(name)) => map.get(&KeyRef::String(name)).cloned(),
+        (Cel::List(entries), Cel::Int(index)) => usize::try_from(*index).ok().and_then(|index| entries.get(index)).cloned(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(Cel::Opaque(Arc::new(found.map_or_else(OptionalValue::none, OptionalValue::of))))
+}
+
+fn to_bool(value: Cel) -> Result<Cel, ExecutionError> {
+    match &value {
+        Cel::Bool(_) => Ok(value),
+        Cel::String(text) => match text.as_str() {
+            "1" | "t" | "true" | "TRUE" | "True" => Ok(Cel::Bool(true)),
+            "0" | "f" | "false" | "FALSE" | "False" => Ok(Cel::Bool(false)),
+            _ => Err(ExecutionError::function_error("bool", "type conversion error from 'string' to 'bool'")),
+        },
+        _ => Err(ExecutionError::NoSuchOverload),
+    }
+}
