@@ -22,6 +22,9 @@ struct Place {
 /// What is wrong at and below a schema, in the order of upstream. `at` is its path.
 pub(super) fn check(schema: &Value, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
+    if flag(schema, "nullable") {
+        causes.push(forbidden(join(at, "nullable"), "nullable cannot be true at the root"));
+    }
     visit(schema, at, true, &Place::default(), &mut causes);
     causes
 }

@@ -1,10 +1,12 @@
 //! What a rule names must be there. The interpreter does not check types beforehand, so this finds what a server would refuse most:
 //! variables, functions and fields that do not exist, and results of a wrong type.
 
+use std::collections::BTreeSet;
+
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use kube_cel::cel::parser::Parser;
 
-use super::super::node::{Node, Type};
+use super::super::node::{ListType, Node, Type};
 use super::library::TYPES;
 use super::macros;
 use super::rule::children;
@@ -197,7 +199,7 @@ pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>)
         .parse(source)
         .map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
     macros::expand(&mut expression);
-    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new() };
+    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new(), unordered: BTreeSet::new() };
     let found = checker.infer(&expression);
     if !checker.errors.is_empty() {
         return Err(format!("{what}compilation failed: {}", checker.errors.join("\n")));
@@ -206,6 +208,7 @@ pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>)
         let subject = if what.is_empty() { "cel expression" } else { "messageExpression" };
         return Err(format!("{subject} must evaluate to a {result}"));
     }
+    macros::compare_unordered(&mut expression, &checker.unordered);
     Ok(expression)
 }
 
@@ -218,13 +221,20 @@ fn parse_errors(errors: &kube_cel::cel::ParseErrors) -> String {
 enum Inferred<'a> {
     Unknown,
     Named(&'static str),
+    /// The metadata of an object.
+    Metadata,
     Of(&'a Node, bool),
 }
 
 impl Inferred<'_> {
+    fn is_unordered(&self) -> bool {
+        matches!(self, Inferred::Of(node, _) if node.list != ListType::Atomic)
+    }
+
     fn name(&self) -> Option<&'static str> {
         match self {
             Inferred::Unknown => None,
+            Inferred::Metadata => Some("object"),
             Inferred::Named(name) => Some(name),
             Inferred::Of(node, _) => match (node.type_, node.rules.format.as_ref().map(|format| format.name.as_str())) {
                 (Type::Any | Type::IntOrString, _) => None,
@@ -245,6 +255,8 @@ struct Checker<'a> {
     errors: Vec<String>,
     scope: &'a Scope<'a>,
     variables: Vec<(String, Inferred<'a>)>,
+    /// Comparisons of lists of type set or map, by number.
+    unordered: BTreeSet<u64>,
 }
 
 impl<'a> Checker<'a> {
@@ -268,7 +280,7 @@ impl<'a> Checker<'a> {
                 let field = self.field(operand, &select.field);
                 if select.test { Inferred::Named("bool") } else { field }
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => self.call(expression.id, call),
             Expr::Comprehension(each) => {
                 let range = self.infer(&each.iter_range);
                 self.infer(&each.accu_init);
@@ -305,7 +317,7 @@ impl<'a> Checker<'a> {
             "oldSelf" if self.scope.optional_old_self => Inferred::Unknown,
             "self" | "oldSelf" => Inferred::Of(self.scope.node, self.scope.is_resource),
             _ if name.starts_with('@') || TYPES.contains(&name) => Inferred::Unknown,
-            _ => self.fail(name, 0, &format!("undeclared reference to '{name}' (in container '')")),
+            _ => self.fail(name, &format!("undeclared reference to '{name}' (in container '')")),
         }
     }
 
@@ -313,11 +325,11 @@ impl<'a> Checker<'a> {
         NAMESPACES.contains(&name) && !self.variables.iter().any(|(known, _)| known == name)
     }
 
-    fn call(&mut self, call: &CallExpr) -> Inferred<'a> {
+    fn call(&mut self, id: u64, call: &CallExpr) -> Inferred<'a> {
         let name = call.func_name.as_str();
         let is_operator = !name.starts_with(|first: char| first.is_alphabetic());
         if !is_operator && !FUNCTIONS.contains(&name.rsplit('.').next().unwrap_or(name)) {
-            self.fail(name, 0, &format!("undeclared reference to '{name}' (in container '')"));
+            self.fail(name, &format!("undeclared reference to '{name}' (in container '')"));
         }
         let target = call.target.as_deref().filter(|target| !matches!(&target.expr, Expr::Ident(name) if self.is_namespace(name)));
         let operands: Vec<Inferred<'a>> = target.into_iter().chain(&call.args).map(|operand| self.infer(operand)).collect();
@@ -328,13 +340,17 @@ impl<'a> Checker<'a> {
             self.field(container, &field);
             return Inferred::Unknown;
         }
+        self.operator(name, &operands);
+        if matches!(name, "_==_" | "_!=_") && operands.iter().any(Inferred::is_unordered) {
+            self.unordered.insert(id);
+        }
         match (name, operands.first()) {
             ("size", _) => Inferred::Named("int"),
             (
                 "_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "startsWith" | "endsWith" | "matches",
                 _,
             ) => Inferred::Named("bool"),
-            ("string" | "lowerAscii" | "upperAscii" | "trim", _) => Inferred::Named("string"),
+            (macros::STRING | "lowerAscii" | "upperAscii" | "trim", _) => Inferred::Named("string"),
             ("_[_]", Some(Inferred::Of(node, _))) => {
                 let entry = node.items.as_deref().or(node.additional.as_deref());
                 entry.map_or(Inferred::Unknown, |entry| Inferred::Of(entry, entry.embedded))
@@ -344,12 +360,17 @@ impl<'a> Checker<'a> {
     }
 
     fn field(&mut self, operand: Inferred<'a>, name: &str) -> Inferred<'a> {
-        let Inferred::Of(node, is_resource) = operand else { return Inferred::Unknown };
+        let (node, is_resource) = match operand {
+            Inferred::Of(node, is_resource) => (node, is_resource),
+            Inferred::Metadata if !matches!(name, "name" | "generateName") => return self.undefined(name),
+            Inferred::Metadata => return Inferred::Named("string"),
+            _ => return Inferred::Unknown,
+        };
         if node.type_ != Type::Object {
             return Inferred::Unknown;
         }
         if is_resource && matches!(name, "apiVersion" | "kind" | "metadata") {
-            return if name == "metadata" { Inferred::Unknown } else { Inferred::Named("string") };
+            return if name == "metadata" { Inferred::Metadata } else { Inferred::Named("string") };
         }
         if node.properties.is_empty()
             && let Some(additional) = node.additional.as_deref().filter(|_| node.rules.additional_flag.is_none())
@@ -359,13 +380,34 @@ impl<'a> Checker<'a> {
         let found = node.properties.iter().find(|(property, _)| escaped(property).as_deref() == Some(name));
         match found.filter(|(_, property)| property.type_ != Type::Any) {
             Some((_, property)) => Inferred::Of(property, property.embedded),
-            None => self.fail(&format!(".{name}"), 0, &format!("undefined field '{name}'")),
+            None => self.undefined(name),
+        }
+    }
+
+    fn undefined(&mut self, name: &str) -> Inferred<'a> {
+        let selected = [format!(".{name}"), format!(".?{name}")].into_iter().find(|selected| self.source.contains(selected));
+        self.fail(&selected.unwrap_or_default(), &format!("undefined field '{name}'"))
+    }
+
+    /// Scalars of different types are neither equal nor in an order; numbers are in an order with each other.
+    fn operator(&mut self, name: &str, operands: &[Inferred<'a>]) {
+        const SCALARS: [&str; 6] = ["int", "uint", "double", "bool", "string", "bytes"];
+        let symbol = name.trim_matches('_');
+        let numbers = |name: &str| matches!(name, "int" | "uint" | "double");
+        let (Some(left), Some(right)) = (operands.first().and_then(Inferred::name), operands.get(1).and_then(Inferred::name)) else {
+            return;
+        };
+        let is_equality = matches!(symbol, "==" | "!=");
+        let fits =
+            left == right || !SCALARS.contains(&left) || !SCALARS.contains(&right) || (!is_equality && numbers(left) && numbers(right));
+        if (is_equality || matches!(symbol, "<" | "<=" | ">" | ">=")) && !fits {
+            self.fail(symbol, &format!("found no matching overload for '{name}' applied to '({left}, {right})'"));
         }
     }
 
     /// Tells a failure at the first place where `word` stands; the parser does not say where an expression is.
-    fn fail(&mut self, word: &str, offset: usize, message: &str) -> Inferred<'a> {
-        let at = self.source.find(word).unwrap_or_default() + offset;
+    fn fail(&mut self, word: &str, message: &str) -> Inferred<'a> {
+        let at = self.source.find(word).unwrap_or_default();
         let before = &self.source[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();

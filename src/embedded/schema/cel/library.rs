@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::objects::{KeyRef, Opaque, OptionalValue};
-use kube_cel::cel::{Context, ExecutionError, Value as Cel};
+use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
 
-use super::macros::OPTIONAL_ENTRY;
+use super::macros::{OPTIONAL_ENTRY, SAME_ENTRIES, STRING};
 
 /// Names of types, which are values too.
 pub(super) const TYPES: [&str; 13] = [
@@ -47,6 +47,8 @@ fn make() -> Context<'static> {
     context.add_function("dyn", |value: Cel| -> Result<Cel, ExecutionError> { Ok(value) });
     context.add_function("bool", to_bool);
     context.add_function(OPTIONAL_ENTRY, optional_entry);
+    context.add_function(STRING, to_string);
+    context.add_function(SAME_ENTRIES, same_entries);
     for name in TYPES {
         context.add_variable_from_value(name, type_value(name));
     }
@@ -73,6 +75,37 @@ fn type_of(value: &Cel) -> &'static str {
         Cel::Opaque(value) if value.runtime_type_name() == "optional_type" => "optional_type",
         Cel::Opaque(_) | Cel::Function(..) => "type",
     }
+}
+
+/// `string(value)` also of booleans, and of times and durations as cel-go writes them.
+fn to_string(value: Cel) -> Result<Cel, ExecutionError> {
+    static PLAIN: LazyLock<(Context<'static>, Option<Program>)> =
+        LazyLock::new(|| (Context::default().with_all(), Program::compile("string(value)").ok()));
+    let text = match &value {
+        Cel::Bool(flag) => flag.to_string(),
+        Cel::Timestamp(time) => {
+            let text = time.to_rfc3339();
+            text.strip_suffix("+00:00").map_or_else(|| text.clone(), |start| format!("{start}Z"))
+        }
+        Cel::Duration(duration) => format!("{}s", duration.as_seconds_f64()),
+        _ => {
+            let (context, program) = &*PLAIN;
+            let mut scope = context.new_inner_scope();
+            scope.add_variable_from_value("value", value);
+            return program.as_ref().ok_or(ExecutionError::NoSuchOverload)?.execute(&scope);
+        }
+    };
+    Ok(Cel::String(Arc::new(text)))
+}
+
+/// Whether two lists of type set or map have the same entries, in any order.
+#[allow(clippy::needless_pass_by_value, reason = "the shape of the interpreter's functions")]
+fn same_entries(left: Cel, right: Cel) -> Result<Cel, ExecutionError> {
+    let same = match (&left, &right) {
+        (Cel::List(left), Cel::List(right)) => left.len() == right.len() && left.iter().all(|entry| right.contains(entry)),
+        (left, right) => left == right,
+    };
+    Ok(Cel::Bool(same))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the shape of the interpreter's functions")]

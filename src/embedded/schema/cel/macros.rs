@@ -3,12 +3,33 @@
 //!
 //! Pure: from an expression to an expression.
 
+use std::collections::BTreeSet;
+
 use kube_cel::cel::Program;
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue};
 use kube_cel::cel::common::types::CelString;
 
 /// The function of a field or entry that may not be there: `(container, key)`, optional if the container is. No rule can name it.
 pub(super) const OPTIONAL_ENTRY: &str = "@optional_entry";
+
+/// `string(value)`, in place of the interpreter's.
+pub(super) const STRING: &str = "@string";
+
+/// Equality of lists of type set or map, `(left, right)`.
+pub(super) const SAME_ENTRIES: &str = "@same_entries";
+
+/// Has lists compared without their order, in the calls of these numbers.
+pub(super) fn compare_unordered(expression: &mut IdedExpr, calls: &BTreeSet<u64>) {
+    children_mut(expression, &mut |child| compare_unordered(child, calls));
+    let id = expression.id;
+    let Expr::Call(equality) = &mut expression.expr else { return };
+    let is_equal = equality.func_name == "_==_";
+    if !calls.contains(&id) || !(is_equal || equality.func_name == "_!=_") {
+        return;
+    }
+    let same = call(SAME_ENTRIES, None, std::mem::take(&mut equality.args));
+    expression.expr = if is_equal { same } else { call("!_", None, vec![IdedExpr { id, expr: same }]) };
+}
 
 /// Rewrites the macros in an expression, the innermost first.
 pub(super) fn expand(expression: &mut IdedExpr) {
@@ -61,6 +82,10 @@ fn expanded(call: &mut CallExpr) -> Option<IdedExpr> {
     match (call.func_name.as_str(), call.args.as_mut_slice()) {
         ("bind", [name, value, body]) if matches!(call.target.as_deref(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "cel") => {
             bind(name, std::mem::take(value), body)
+        }
+        ("string", [_]) if call.target.is_none() => {
+            call.func_name = STRING.to_owned();
+            None
         }
         ("_?._" | "_[?_]", [container, key]) => Some(optional_entry(std::mem::take(container), std::mem::take(key))),
         ("_[_]", [container, key]) if is_optional(container) => Some(optional_entry(std::mem::take(container), std::mem::take(key))),

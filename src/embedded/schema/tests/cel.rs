@@ -20,6 +20,7 @@ fn object() -> Value {
         "data": {"type": "string", "format": "byte"},
         "share": {"x-kubernetes-int-or-string": true},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
         "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
     }})
 }
@@ -73,7 +74,7 @@ fn a_failed_rule_tells_its_message_where_it_says() {
 fn a_rule_sees_values_as_the_schema_types_them() {
     let spec = json!({
         "a": 1, "b": null, "a-b": "x", "namespace": "n", "at": "2024-01-02T03:04:05Z", "for": "90m", "data": "aGk=", "share": "5%",
-        "labels": {"x-y": "z"}, "list": [{"n": 1}, {"n": 2}],
+        "labels": {"x-y": "z"}, "set": ["b", "a"], "list": [{"n": 1}, {"n": 2}],
     });
     for rule in [
         "!has(self.b)",
@@ -88,6 +89,8 @@ fn a_rule_sees_values_as_the_schema_types_them() {
         "self.list.map(x, x.n).sum() == 3",
         "quantity('1Gi').isGreaterThan(quantity('1Mi'))",
         "self.a == 1 ? true : false",
+        "self.set == ['a', 'b'] && !(self.set != ['a', 'b']) && self.set != ['a']",
+        "string(true) + string(self.at) + string(self.__for__) + string(1) == 'true2024-01-02T03:04:05Z5400s1'",
         "cel.bind(x, self.a + 1, x == 2)",
         "optional.of(self.a).optMap(x, x + 1).orValue(0) == 2",
         "optional.of(self.a).optFlatMap(x, optional.of(x)).value() == 1",

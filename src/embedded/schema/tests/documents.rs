@@ -64,6 +64,7 @@ fn a_schema_must_be_structural() {
 fn the_root_is_an_object_with_metadata_of_its_own() {
     for (schema, cause) in [
         (json!({}), "at.type: Required value: must not be empty at the root"),
+        (json!({"type": "object", "nullable": true}), "at.nullable: Forbidden: nullable cannot be true at the root"),
         (json!({"type": "string"}), r#"at.type: Invalid value: "string": must be object at the root"#),
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
@@ -104,6 +105,10 @@ fn a_rule_must_compile() {
             json!({"rule": "foo"}),
             format!("rule: Invalid value: {}: compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^", shown("foo")),
         ),
+        (
+            json!({"rule": "self.a == 1"}),
+            format!("rule: Invalid value: {}: compilation failed: ERROR: <input>:1:8: found no matching overload for '_==_' applied to '(string, int)'\n | self.a == 1\n | .......^", shown("self.a == 1")),
+        ),
         (json!({"rule": "self.a"}), format!("rule: Invalid value: {}: cel expression must evaluate to a bool", shown("self.a"))),
         (
             json!({"rule": "true", "optionalOldSelf": true}),
@@ -114,6 +119,14 @@ fn a_rule_must_compile() {
     }
     let [broken] = of_spec(&rule(json!({"rule": "self."}))).try_into().unwrap();
     assert!(broken.contains("compilation failed: ERROR: <input>:1:6: Syntax error:"), "{broken}");
+}
+
+#[test]
+fn of_the_metadata_rules_see_the_names() {
+    let schema = |rule: &str| json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
+    assert_eq!(refused(&schema("self.metadata.name.size() < 5 && self.kind == 'A'"), "at"), Vec::<String>::new());
+    let [cause] = refused(&schema("has(self.metadata.labels)"), "at").try_into().unwrap();
+    assert!(cause.contains("undefined field 'labels'"), "{cause}");
 }
 
 #[test]

@@ -232,6 +232,21 @@ fn what_was_wrong_and_did_not_change_passes() {
 }
 
 #[test]
+fn an_object_within_an_object_has_a_type() {
+    let template = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+    for (value, messages) in [
+        (json!({"apiVersion": "v1", "kind": "A"}), vec![]),
+        (json!({}), vec!["spec.apiVersion: Required value: must not be empty", "spec.kind: Required value: must not be empty"]),
+        (
+            json!({"apiVersion": "", "kind": 1}),
+            vec![r#"spec.apiVersion: Invalid value: "": must not be empty"#, "spec.kind: Invalid value: 1: must be a string"],
+        ),
+    ] {
+        assert_eq!(of(template.clone(), value.clone()), messages, "{value}");
+    }
+}
+
+#[test]
 fn an_update_of_the_status_is_told_as_below_the_status_and_forgives_nothing() {
     let status = json!({"type": "object", "properties": {"phase": {"type": "string", "minLength": 1}}});
     let schema = json!({"type": "object", "properties": {"status": status, "spec": {"type": "string"}}});
