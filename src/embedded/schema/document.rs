@@ -134,7 +134,7 @@ fn merging(schema: &Value, at: &str, causes: &mut Vec<Cause>) {
             _ => ("", true),
         };
         if !is_atomic {
-            let shown = items.get("x-kubernetes-list-type").and_then(Value::as_str).map_or_else(|| "null".to_owned(), quoted);
+            let shown = items.get("x-kubernetes-list-type").and_then(Value::as_str).map_or_else(|| quoted("null"), quoted);
             causes.push(invalid_shown(join(&join(at, "items"), field), &shown, what));
         }
     }

@@ -59,10 +59,10 @@ fn with(message: String, detail: &str) -> String {
     if detail.is_empty() { message } else { format!("{message}: {detail}") }
 }
 
-/// A value as `field.Error` shows it: scalars plainly, null as `null`, the rest in Go's syntax.
+/// A value as `field.Error` shows it: scalars plainly, null as the text `"null"`, the rest in Go's syntax.
 pub(super) fn shown(value: &Value) -> String {
     match value {
-        Value::Null => "null".to_owned(),
+        Value::Null => quoted("null"),
         Value::String(text) => quoted(text),
         other => go_syntax(other),
     }
@@ -91,10 +91,10 @@ pub(super) fn number_shown(number: &Number) -> String {
     }
 }
 
-/// `%v` of a float64: the shortest form, with an exponent from 1e21 on and below 1e-4.
+/// `%v` of a float64: the shortest form, with an exponent from 1e6 on and below 1e-4.
 pub(super) fn float_shown(float: f64) -> String {
     let magnitude = float.abs();
-    if magnitude == 0.0 || (1e-4..1e21).contains(&magnitude) {
+    if magnitude == 0.0 || (1e-4..1e6).contains(&magnitude) {
         return format!("{float}");
     }
     let text = format!("{float:e}");
@@ -150,12 +150,13 @@ mod tests {
     #[test]
     fn values_are_shown_as_go_shows_them() {
         for (value, text) in [
-            (json!(null), "null"),
+            (json!(null), r#""null""#),
             (json!("a\"\n\u{1}é"), r#""a\"\n\x01é""#),
             (json!(5), "5"),
             (json!(1.5), "1.5"),
             (json!(2.0), "2"),
             (json!(1e21), "1e+21"),
+            (json!(1_000_000.0), "1e+06"),
             (json!(0.00001), "1e-05"),
             (json!(true), "true"),
             (json!({"b": [1, null], "a": "x"}), r#"map[string]interface {}{"a":"x", "b":[]interface {}{1, interface {}(nil)}}"#),

@@ -7,7 +7,7 @@ use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use kube_cel::cel::parser::Parser;
 
 use super::super::node::{ListType, Node, Type};
-use super::library::TYPES;
+use super::library::{FUNCTIONS, NAMESPACES, TYPES};
 use super::macros;
 use super::rule::children;
 
@@ -34,139 +34,6 @@ const RESERVED: [&str; 21] = [
     "var",
     "void",
     "while",
-];
-
-/// What stands before the dot of a function's full name.
-const NAMESPACES: [&str; 11] = ["sets", "math", "optional", "format", "strings", "ip", "cidr", "base64", "jsonpatch", "cel", "google"];
-
-/// The functions of Kubernetes 1.32, without their namespaces.
-const FUNCTIONS: [&str; 126] = [
-    "size",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "string",
-    "bytes",
-    "double",
-    "int",
-    "uint",
-    "bool",
-    "dyn",
-    "type",
-    "duration",
-    "timestamp",
-    "getFullYear",
-    "getMonth",
-    "getDayOfYear",
-    "getDayOfMonth",
-    "getDate",
-    "getDayOfWeek",
-    "getHours",
-    "getMinutes",
-    "getSeconds",
-    "getMilliseconds",
-    "of",
-    "ofNonZeroValue",
-    "none",
-    "value",
-    "hasValue",
-    "or",
-    "orValue",
-    "optMap",
-    "optFlatMap",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "lowerAscii",
-    "upperAscii",
-    "replace",
-    "split",
-    "substring",
-    "trim",
-    "join",
-    "format",
-    "quote",
-    "reverse",
-    "isSorted",
-    "sum",
-    "min",
-    "max",
-    "slice",
-    "sort",
-    "flatten",
-    "distinct",
-    "sortBy",
-    "find",
-    "findAll",
-    "url",
-    "isURL",
-    "getScheme",
-    "getHost",
-    "getHostname",
-    "getPort",
-    "getEscapedPath",
-    "getQuery",
-    "quantity",
-    "isQuantity",
-    "isInteger",
-    "asInteger",
-    "asApproximateFloat",
-    "sign",
-    "add",
-    "sub",
-    "isGreaterThan",
-    "isLessThan",
-    "compareTo",
-    "ip",
-    "isIP",
-    "isCanonical",
-    "family",
-    "isUnspecified",
-    "isLoopback",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isGlobalUnicast",
-    "cidr",
-    "isCIDR",
-    "containsIP",
-    "containsCIDR",
-    "prefixLength",
-    "masked",
-    "equivalent",
-    "intersects",
-    "named",
-    "validate",
-    "dns1123Label",
-    "dns1123Subdomain",
-    "dns1035Label",
-    "qualifiedName",
-    "dns1123LabelPrefix",
-    "dns1123SubdomainPrefix",
-    "dns1035LabelPrefix",
-    "labelValue",
-    "uri",
-    "uuid",
-    "byte",
-    "date",
-    "datetime",
-    "semver",
-    "isSemver",
-    "major",
-    "minor",
-    "patch",
-    "encode",
-    "decode",
-    "escapeKey",
-    "greatest",
-    "least",
-    "ceil",
-    "floor",
-    "round",
-    "trunc",
-    "abs",
-    "bind",
-    "block",
 ];
 
 /// The type that a rule sees as `self`.
@@ -329,7 +196,7 @@ impl<'a> Checker<'a> {
         let name = call.func_name.as_str();
         let is_operator = !name.starts_with(|first: char| first.is_alphabetic());
         if !is_operator && !FUNCTIONS.contains(&name.rsplit('.').next().unwrap_or(name)) {
-            self.fail(name, &format!("undeclared reference to '{name}' (in container '')"));
+            self.fail_call(name, &format!("undeclared reference to '{name}' (in container '')"));
         }
         let target = call.target.as_deref().filter(|target| !matches!(&target.expr, Expr::Ident(name) if self.is_namespace(name)));
         let operands: Vec<Inferred<'a>> = target.into_iter().chain(&call.args).map(|operand| self.infer(operand)).collect();
@@ -344,7 +211,21 @@ impl<'a> Checker<'a> {
         if matches!(name, "_==_" | "_!=_") && operands.iter().any(Inferred::is_unordered) {
             self.unordered.insert(id);
         }
+        match (name, operands.first().and_then(Inferred::name)) {
+            ("size", Some(sized @ ("int" | "uint" | "double" | "bool"))) => {
+                self.fail_call(name, &format!("found no matching overload for 'size' applied to '({sized})'"));
+            }
+            ("!_", Some(found @ ("int" | "uint" | "double" | "string" | "bytes")))
+            | ("-_", Some(found @ ("bool" | "string" | "bytes"))) => {
+                self.fail(name.trim_matches('_'), &format!("found no matching overload for '{name}' applied to '({found})'"));
+            }
+            _ => {}
+        }
         match (name, operands.first()) {
+            ("_?_:_", _) => match (operands.get(1).and_then(Inferred::name), operands.get(2).and_then(Inferred::name)) {
+                (Some(one), Some(other)) if one == other => operands[1],
+                _ => Inferred::Unknown,
+            },
             ("size", _) => Inferred::Named("int"),
             (
                 "_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "startsWith" | "endsWith" | "matches",
@@ -400,14 +281,25 @@ impl<'a> Checker<'a> {
         let is_equality = matches!(symbol, "==" | "!=");
         let fits =
             left == right || !SCALARS.contains(&left) || !SCALARS.contains(&right) || (!is_equality && numbers(left) && numbers(right));
-        if (is_equality || matches!(symbol, "<" | "<=" | ">" | ">=")) && !fits {
+        let differ = left != right && SCALARS.contains(&left) && SCALARS.contains(&right);
+        let is_arithmetic = matches!(symbol, "+" | "-" | "*" | "/" | "%") && differ;
+        if is_arithmetic || ((is_equality || matches!(symbol, "<" | "<=" | ">" | ">=")) && !fits) {
             self.fail(symbol, &format!("found no matching overload for '{name}' applied to '({left}, {right})'"));
         }
     }
 
+    /// Of a call, the parenthesis is shown.
+    fn fail_call(&mut self, name: &str, message: &str) -> Inferred<'a> {
+        let at = self.source.find(&format!("{name}(")).map_or(0, |at| at + name.len());
+        self.fail_at(at, message)
+    }
+
     /// Tells a failure at the first place where `word` stands; the parser does not say where an expression is.
     fn fail(&mut self, word: &str, message: &str) -> Inferred<'a> {
-        let at = self.source.find(word).unwrap_or_default();
+        self.fail_at(self.source.find(word).unwrap_or_default(), message)
+    }
+
+    fn fail_at(&mut self, at: usize, message: &str) -> Inferred<'a> {
         let before = &self.source[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();

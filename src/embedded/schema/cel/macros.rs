@@ -1,5 +1,4 @@
-//! What the interpreter does not expand, or not as cel-go: `cel.bind`, `optMap`, `optFlatMap`, `.?` and `[?]` (cel-go `ext/bindings.go`,
-//! `cel/library.go`).
+//! What the interpreter does not expand, or not as cel-go: `optMap`, `optFlatMap`, `.?` and `[?]` (cel-go `cel/library.go`).
 //!
 //! Pure: from an expression to an expression.
 
@@ -80,11 +79,8 @@ fn text(text: &str) -> IdedExpr {
 
 fn expanded(call: &mut CallExpr) -> Option<IdedExpr> {
     match (call.func_name.as_str(), call.args.as_mut_slice()) {
-        ("bind", [name, value, body]) if matches!(call.target.as_deref(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "cel") => {
-            bind(name, std::mem::take(value), body)
-        }
         ("string", [_]) if call.target.is_none() => {
-            call.func_name = STRING.to_owned();
+            STRING.clone_into(&mut call.func_name);
             None
         }
         ("_?._" | "_[?_]", [container, key]) => Some(optional_entry(std::mem::take(container), std::mem::take(key))),
