@@ -66,7 +66,7 @@ pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>)
         .parse(source)
         .map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
     macros::expand(&mut expression);
-    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new(), unordered: BTreeSet::new() };
+    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new(), unordered: BTreeSet::new(), in_has: false };
     let found = checker.infer(&expression);
     if !checker.errors.is_empty() {
         return Err(format!("{what}compilation failed: {}", checker.errors.join("\n")));
@@ -124,6 +124,8 @@ struct Checker<'a> {
     variables: Vec<(String, Inferred<'a>)>,
     /// Comparisons of lists of type set or map, by number.
     unordered: BTreeSet<u64>,
+    /// Whether the field is only asked for, which is told at the parenthesis of `has(`.
+    in_has: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -144,7 +146,9 @@ impl<'a> Checker<'a> {
                     return Inferred::Unknown;
                 }
                 let operand = self.infer(&select.operand);
+                self.in_has = select.test;
                 let field = self.field(operand, &select.field);
+                self.in_has = false;
                 if select.test { Inferred::Named("bool") } else { field }
             }
             Expr::Call(call) => self.call(expression.id, call),
@@ -266,6 +270,9 @@ impl<'a> Checker<'a> {
     }
 
     fn undefined(&mut self, name: &str) -> Inferred<'a> {
+        if self.in_has {
+            return self.fail_call("has", &format!("undefined field '{name}'"));
+        }
         let selected = [format!(".{name}"), format!(".?{name}")].into_iter().find(|selected| self.source.contains(selected));
         self.fail(&selected.unwrap_or_default(), &format!("undefined field '{name}'"))
     }
