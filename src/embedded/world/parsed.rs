@@ -11,7 +11,7 @@ use crate::embedded::served::Served;
 use crate::embedded::store::{Place, Scope};
 
 /// Entries at most; at the limit all are dropped, which costs one parse each.
-const BOUND: usize = 20_000;
+const BOUND: usize = 2_048;
 
 /// By stored kind and place: the resourceVersion, and the object.
 #[derive(Debug, Default)]
