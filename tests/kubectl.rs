@@ -1,181 +1,63 @@
-//! `kubectl`, without extra flags, against what the embedded control plane shows of itself: discovery, OpenAPI and tables over TLS.
+//! `kubectl`, without extra flags, against the embedded control plane.
 //!
-//! The service here has one custom kind, one compiled-in kind and one object of each, and does not write. Where there is no `kubectl`, the
-//! answers that it reads are checked instead.
+//! Where there is no `kubectl`, these tests say so and check nothing; the answers that it reads have their own tests.
 
 #![allow(clippy::unwrap_used)]
 
-use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::process::Output;
-use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
-use http::{Request, Response, header};
-use kcp_provider_runtime::embedded::body::{self, Body};
-use kcp_provider_runtime::embedded::errors::Refusal;
-use kcp_provider_runtime::embedded::front::kubeconfig::kubeconfig;
-use kcp_provider_runtime::embedded::front::listener::Listener;
-use kcp_provider_runtime::embedded::front::negotiation::{Representation, Shape, negotiate};
-use kcp_provider_runtime::embedded::front::{discovery, openapi, table};
-use kcp_provider_runtime::embedded::served::{self, Names, Origin, Served};
+use kcp_provider_runtime::embedded::{Options, Server};
 use serde_json::{Value, json};
 
-/// Forty seconds after the objects were created.
-const NOW: i64 = 1_000_000;
-const CREATED: &str = "1970-01-12T13:46:00Z";
-const GROUP: &str = "kubernetes.edge-connect.eu";
+const SCHEMA: &str = include_str!("../apiexports/apiresourceschema-kubernetesclusters.kubernetes.edge-connect.eu.yaml");
+const EXPORT: &str = "kubernetes.edge-connect.eu";
 
-fn kinds() -> Vec<Arc<Served>> {
-    let text = include_str!("../apiexports/apiresourceschema-kubernetesclusters.kubernetes.edge-connect.eu.yaml");
-    let schema: Value = serde_saphyr::from_str(text).unwrap();
-    let mut kinds = served::versions(&schema["spec"], &"s".into(), &Origin::Definition).unwrap();
-    kinds.push(Arc::new(Served {
-        names: Names {
-            group: "".into(),
-            plural: "namespaces".into(),
-            singular: "namespace".into(),
-            kind: "Namespace".into(),
-            list_kind: "NamespaceList".into(),
-            short: vec!["ns".into()],
-            categories: Vec::new(),
-        },
-        version: "v1".into(),
-        namespaced: false,
-        verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
-        status: true,
-        columns: Vec::new(),
-        schema: Arc::default(),
-        open_api: Arc::new(json!({"type": "object"})),
-        storage: "".into(),
-        origin: Origin::BuiltIn,
-    }));
-    kinds
-}
-
-fn objects(kind: &str) -> Value {
-    match kind {
-        "Namespace" => json!({
-            "apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"},
-            "metadata": {"name": "default", "uid": "u1", "resourceVersion": "5", "creationTimestamp": CREATED},
-        }),
-        _ => json!({
-            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "KubernetesCluster",
-            "metadata": {"name": "one", "namespace": "default", "uid": "u2", "resourceVersion": "7", "creationTimestamp": CREATED},
-            "spec": {"region": "eu-de", "version": "1.31", "nodePools": []}, "status": {"ready": true},
-        }),
-    }
-}
-
-/// What was asked, as `GET /path?query`.
-type Asked = Arc<Mutex<Vec<String>>>;
-
-fn answer(request: &Request<Bytes>) -> Result<Value, Refusal> {
-    let kinds = kinds();
-    let path = request.uri().path().trim_start_matches("/clusters/root");
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let found = match parts.as_slice() {
-        ["api"] => Some(discovery::api_versions()),
-        ["apis"] => Some(discovery::api_groups(&kinds)),
-        ["api", version] => discovery::resources(&kinds, "", version),
-        ["apis", group] => discovery::api_group(&kinds, group),
-        ["apis", group, version] => discovery::resources(&kinds, group, version),
-        ["openapi", "v2"] => Some(openapi::v2(&kinds)),
-        ["openapi", "v3"] => Some(openapi::v3_index(&kinds)),
-        ["openapi", "v3", "api", version] => openapi::v3(&kinds, "", version),
-        ["openapi", "v3", "apis", group, version] => openapi::v3(&kinds, group, version),
-        ["api", "v1", rest @ ..] => return object(request, &kinds, "", rest),
-        ["apis", group, _, rest @ ..] => return object(request, &kinds, group, rest),
-        _ => None,
-    };
-    found.ok_or_else(Refusal::no_such_resource)
-}
-
-fn object(request: &Request<Bytes>, kinds: &[Arc<Served>], group: &str, rest: &[&str]) -> Result<Value, Refusal> {
-    let rest = if let ["namespaces", _, rest @ ..] = rest
-        && !rest.is_empty()
-    {
-        rest
-    } else {
-        rest
-    };
-    let kind = |plural: &str| kinds.iter().find(|served| (&*served.names.group, &*served.names.plural) == (group, plural));
-    let served = rest.first().and_then(|plural| kind(plural)).ok_or_else(Refusal::no_such_resource)?;
-    let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap());
-    let stored = objects(&served.names.kind);
-    let sent = || serde_json::from_slice::<Value>(request.body()).unwrap_or_default();
-    match (request.method().as_str(), rest) {
-        ("GET", [_]) => {
-            let meta = json!({"resourceVersion": "9"});
-            Ok(match negotiate(accept, Shape::List)? {
-                Representation::Table { .. } => table::table(served, &[stored], &meta, NOW, table::IncludeObject::Metadata),
-                Representation::Partial { .. } => table::partial_list(&[stored], &meta),
-                Representation::Object => {
-                    json!({"apiVersion": served.api_version(), "kind": served.names.list_kind, "metadata": meta, "items": [stored]})
-                }
-            })
-        }
-        ("GET", [_, name]) if stored["metadata"]["name"] == *name => Ok(match negotiate(accept, Shape::One)? {
-            Representation::Table { .. } => {
-                table::table(served, &[stored.clone()], &stored["metadata"], NOW, table::IncludeObject::Metadata)
-            }
-            Representation::Partial { .. } => table::partial(&stored),
-            Representation::Object => stored,
-        }),
-        ("GET", [_, name]) => Err(Refusal::not_found(served.about(name))),
-        ("POST", [_]) => Ok(sent()),
-        ("PATCH", [_, _]) => Ok(stored),
-        _ => Err(Refusal::method_not_allowed(served.about(""), "this")),
-    }
-}
-
-async fn listener(asked: Asked) -> Listener {
-    let service = tower::service_fn(move |request: Request<Bytes>| {
-        let asked = asked.clone();
-        async move {
-            let accept = request.headers().get(header::ACCEPT).map_or("", |value| value.to_str().unwrap()).to_owned();
-            asked.lock().unwrap().push(format!("{} {}", request.method(), request.uri()));
-            let builder = Response::builder();
-            let response: Response<Body> = if request.uri().path().ends_with("/openapi/v2") && accept.contains("protobuf") {
-                builder.header(header::CONTENT_TYPE, openapi::V2_PROTOBUF).body(body::full(openapi::v2_protobuf())).unwrap()
-            } else {
-                let (code, value) = answer(&request).map_or_else(|refusal| (refusal.code, refusal.status()), |value| (200, value));
-                builder.status(code).header(header::CONTENT_TYPE, "application/json").body(body::full(value.to_string())).unwrap()
-            };
-            Ok::<_, Infallible>(response)
-        }
-    });
-    Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), service).await.unwrap()
-}
-
+/// A control plane with a provider, a tenant that bound its export, and a home for `kubectl`.
 struct World {
-    listener: Listener,
+    _server: Server,
     home: tempfile::TempDir,
-    asked: Asked,
 }
 
 impl World {
-    async fn new() -> Self {
-        let asked = Asked::default();
-        let (listener, home) = (listener(asked.clone()).await, tempfile::tempdir().unwrap());
-        let text =
-            kubeconfig(&listener.url(), listener.ca_pem(), &[("admin", "token")], &[("root", "root", "admin"), ("base", "", "admin")]);
+    /// `None` where there is no `kubectl`.
+    async fn new() -> Option<Self> {
+        let server = Server::start(Options::default()).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let text = server.kubeconfig(&[("provider", "root:provider"), ("tenant", "root:tenant")]);
         std::fs::write(home.path().join("kubeconfig"), text).unwrap();
-        Self { listener, home, asked }
+        let world = Self { _server: server, home };
+        for name in ["provider", "tenant"] {
+            let workspace = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": name}});
+            if world.kubectl("root", &["apply", "-f", &world.write("workspace.json", &workspace)]).await.is_none() {
+                eprintln!("there is no kubectl here: nothing is checked");
+                return None;
+            }
+        }
+        let schema: Value = serde_saphyr::from_str(SCHEMA).unwrap();
+        let resource = json!({
+            "group": EXPORT, "name": "kubernetesclusters", "schema": schema["metadata"]["name"], "storage": {"crd": {}},
+        });
+        let export = json!({
+            "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": EXPORT}, "spec": {"resources": [resource]},
+        });
+        let binding = json!({
+            "apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIBinding", "metadata": {"name": EXPORT},
+            "spec": {"reference": {"export": {"path": "root:provider", "name": EXPORT}}},
+        });
+        world.shown("provider", &["apply", "-f", &world.write("schema.json", &schema)]).await;
+        world.shown("provider", &["apply", "-f", &world.write("export.json", &export)]).await;
+        world.shown("tenant", &["apply", "--server-side", "-f", &world.write("binding.json", &binding)]).await;
+        world.shown("tenant", &["wait", "apibinding", EXPORT, "--for=condition=Ready", "--timeout=30s"]).await;
+        Some(world)
     }
 
     /// Calls `kubectl`; `None` where there is none.
-    async fn kubectl(&self, arguments: &[&str]) -> Option<Output> {
+    async fn kubectl(&self, context: &str, arguments: &[&str]) -> Option<Output> {
         let home = self.home.path();
         let mut command = tokio::process::Command::new("kubectl");
-        command
-            .args(arguments)
-            .env("HOME", home)
-            .env("KUBECONFIG", home.join("kubeconfig"))
-            .env_remove("KUBECTL_COMMAND_HEADERS")
-            .kill_on_drop(true);
+        command.arg("--context").arg(context).args(arguments).kill_on_drop(true);
+        command.env("HOME", home).env("KUBECONFIG", home.join("kubeconfig")).env("EDITOR", "sed -i s/1.31/1.32/");
         match command.output().await {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             output => Some(output.unwrap()),
@@ -183,17 +65,38 @@ impl World {
     }
 
     /// What a call printed; it must succeed.
-    async fn shown(&self, arguments: &[&str]) -> Option<String> {
-        let output = self.kubectl(arguments).await?;
-        let (out, error) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
-        assert!(output.status.success(), "{arguments:?}: {out}{error}");
-        Some(out)
+    async fn shown(&self, context: &str, arguments: &[&str]) -> String {
+        let output = self.kubectl(context, arguments).await.unwrap();
+        let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "kubectl {}: {out}{error}", arguments.join(" "));
+        out.trim().to_owned()
+    }
+
+    /// The same for a tenant, in words.
+    async fn tenant(&self, command: &str) -> String {
+        self.shown("tenant", &command.split(' ').collect::<Vec<_>>()).await
+    }
+
+    /// What a tenant's call that must fail said.
+    async fn refused(&self, command: &str) -> String {
+        let output = self.kubectl("tenant", &command.split(' ').collect::<Vec<_>>()).await.unwrap();
+        assert!(!output.status.success(), "kubectl {command}: {}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8_lossy(&output.stderr).trim().to_owned()
     }
 
     fn write(&self, name: &str, object: &Value) -> String {
         let path = self.home.path().join(name);
         std::fs::write(&path, object.to_string()).unwrap();
         path.to_str().unwrap().to_owned()
+    }
+
+    fn order(&self, region: &str) -> String {
+        let pool = json!({"name": "a", "replicas": 1, "capabilities": {"cpu": 1, "memory": "1Gi"}});
+        let order = json!({
+            "apiVersion": format!("{EXPORT}/v1alpha1"), "kind": "KubernetesCluster", "metadata": {"name": "one"},
+            "spec": {"region": region, "version": "1.31", "nodePools": [pool]},
+        });
+        self.write("order.json", &order)
     }
 }
 
@@ -203,72 +106,90 @@ fn lines(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_needs_no_flags() {
-    let world = World::new().await;
-    let Some(shown) = world.shown(&["get", "kc"]).await else {
-        eprintln!("there is no kubectl here; only the answers are checked");
-        return;
-    };
-    assert_eq!(
-        lines(&shown),
-        [vec!["NAME", "REGION", "VERSION", "PROVIDER", "SCHEDULED", "READY", "AGE"], vec!["one", "eu-de", "1.31", "true", "40s"]]
-    );
-    let shown = world.shown(&["get", "ns", "default"]).await.unwrap();
-    assert_eq!(lines(&shown), [vec!["NAME", "STATUS", "AGE"], vec!["default", "Active", "40s"]]);
-    let shown =
-        world.shown(&["get", "kubernetesclusters.kubernetes.edge-connect.eu", "one", "-o", "jsonpath={.spec.region}"]).await.unwrap();
-    assert_eq!(shown, "eu-de");
+async fn a_tenant_orders_changes_and_deletes_with_kubectl() {
+    let Some(world) = World::new().await else { return };
+    let file = world.order("eu-de");
+    assert_eq!(world.tenant(&format!("apply -f {file}")).await, "kubernetescluster.kubernetes.edge-connect.eu/one created");
+    let shown = world.tenant("get kc").await;
+    assert_eq!(lines(&shown)[0], ["NAME", "REGION", "VERSION", "PROVIDER", "SCHEDULED", "READY", "AGE"]);
+    assert_eq!(lines(&shown)[1][..3], ["one", "eu-de", "1.31"]);
 
-    let shown = world.shown(&["api-resources", "--no-headers"]).await.unwrap();
-    assert_eq!(lines(&shown)[1], ["kubernetesclusters", "kc", "kubernetes.edge-connect.eu/v1alpha1", "true", "KubernetesCluster"]);
-    assert!(world.shown(&["api-versions"]).await.unwrap().contains("kubernetes.edge-connect.eu/v1alpha1"));
+    let file = world.order("eu-nl");
+    assert_eq!(world.tenant(&format!("apply -f {file}")).await, "kubernetescluster.kubernetes.edge-connect.eu/one configured");
+    assert_eq!(world.tenant(&format!("apply -f {file}")).await, "kubernetescluster.kubernetes.edge-connect.eu/one unchanged");
+    world.tenant(&format!("apply --server-side --force-conflicts -f {file}")).await;
+    world.tenant("edit kc one").await;
+    world.tenant("label kc one a=b").await;
+    world.tenant("patch kc one --subresource=status --type=merge -p {\"status\":{\"ready\":true}}").await;
+    world.tenant("wait kc/one --for=jsonpath={.status.ready}=true --timeout=30s").await;
+    let shown = world.tenant("get kc one -o jsonpath={.spec.region},{.spec.version},{.metadata.labels.a}").await;
+    assert_eq!(shown, "eu-nl,1.32,b");
+    assert!(world.tenant("describe kc one").await.contains("Region:"));
 
-    let shown = world.shown(&["explain", "kc.spec.nodePools.replicas"]).await.unwrap();
+    assert_eq!(world.tenant("delete kc one").await, "kubernetescluster.kubernetes.edge-connect.eu \"one\" deleted");
+    let said = world.refused("get kc one").await;
+    assert_eq!(said, "Error from server (NotFound): kubernetesclusters.kubernetes.edge-connect.eu \"one\" not found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_knows_and_explains_what_a_workspace_serves() {
+    let Some(world) = World::new().await else { return };
+    let shown = world.tenant("api-resources --no-headers --api-group=kubernetes.edge-connect.eu").await;
+    assert_eq!(lines(&shown), [["kubernetesclusters", "kc", "kubernetes.edge-connect.eu/v1alpha1", "true", "KubernetesCluster"]]);
+    assert!(world.tenant("api-versions").await.contains("kubernetes.edge-connect.eu/v1alpha1"));
+    let shown = world.tenant("explain kc.spec.nodePools.replicas").await;
     assert!(shown.contains("How many nodes.") && shown.contains("GROUP:      kubernetes.edge-connect.eu"), "{shown}");
-    assert!(world.shown(&["explain", "kc.metadata.finalizers"]).await.unwrap().contains("FIELD: finalizers"));
-    world.shown(&["explain", "kc", "--recursive"]).await.unwrap();
+    assert!(world.tenant("explain kc.metadata.finalizers").await.contains("FIELD: finalizers"));
+    world.tenant("explain kc --recursive").await;
+    assert!(world.tenant("version").await.contains("Server Version: v1.32.3"));
 
-    let output = world.kubectl(&["get", "kc", "two"]).await.unwrap();
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(error.trim(), "Error from server (NotFound): kubernetesclusters.kubernetes.edge-connect.eu \"two\" not found");
+    let mut order: Value = serde_json::from_str(&std::fs::read_to_string(world.order("eu-de")).unwrap()).unwrap();
+    order["spec"]["colour"] = "red".into();
+    let file = world.write("wrong.json", &order);
+    let said = world.refused(&format!("create -f {file}")).await;
+    assert!(said.contains("strict decoding error: unknown field \"spec.colour\""), "the server is asked to validate: {said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_asks_the_server_to_validate_what_it_applies() {
-    let world = World::new().await;
-    let mut object = objects("KubernetesCluster");
-    object["spec"]["region"] = "eu-nl".into();
-    object["metadata"] = json!({"name": "one", "namespace": "default"});
-    let file = world.write("one.json", &object);
-    for (arguments, wanted) in [
-        (vec!["apply", "-f", &file], "PATCH"),
-        (vec!["apply", "--server-side", "-f", &file], "PATCH"),
-        (vec!["apply", "--server-side", "--dry-run=server", "-f", &file], "PATCH"),
-        (vec!["create", "-f", &file], "POST"),
+async fn what_kubectl_sends_in_protobuf_is_understood() {
+    let Some(world) = World::new().await else { return };
+    for (command, shown) in [
+        ("create namespace zz", "namespace/zz created"),
+        ("create configmap x --from-literal=a=b", "configmap/x created"),
+        ("create secret generic s --from-literal=a=b", "secret/s created"),
+        ("create serviceaccount foo", "serviceaccount/foo created"),
+        ("create role r --verb=get --resource=configmaps", "role.rbac.authorization.k8s.io/r created"),
+        ("create rolebinding rb --role=r --serviceaccount=default:foo", "rolebinding.rbac.authorization.k8s.io/rb created"),
+        ("create clusterrole cr --verb=get --resource=configmaps", "clusterrole.rbac.authorization.k8s.io/cr created"),
+        ("create clusterrolebinding crb --clusterrole=cr --group=g", "clusterrolebinding.rbac.authorization.k8s.io/crb created"),
+        ("get secret s -o jsonpath={.data.a}", "Yg=="),
+        ("get rolebinding rb -o wide --no-headers -o jsonpath={.subjects[0].name}", "foo"),
+        ("auth can-i get configmaps", "yes"),
     ] {
-        if world.shown(&arguments).await.is_none() {
-            return;
-        }
-        let asked = std::mem::take(&mut *world.asked.lock().unwrap());
-        let write = asked.iter().find(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{arguments:?}: {asked:?}"));
-        assert!(write.contains("fieldValidation=Strict"), "{arguments:?}: {write}");
+        assert_eq!(world.tenant(command).await, shown, "kubectl {command}");
     }
-    assert!(Path::new(&file).exists());
+    assert!(world.tenant("create token foo").await.split('.').count() == 3);
+    let shown = world.tenant("get configmap x --no-headers").await;
+    assert_eq!(lines(&shown)[0][..2], ["x", "1"]);
+    assert!(world.tenant("auth whoami").await.contains("Username"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rust_client_trusts_the_kubeconfig() {
-    let world = World::new().await;
-    let text = std::fs::read_to_string(world.home.path().join("kubeconfig")).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(serde_saphyr::from_str(&text).unwrap(), &Default::default()).await.unwrap();
-    let client = kube::Client::try_from(config).unwrap();
-    let groups = client.list_api_groups().await.unwrap();
-    assert_eq!(groups.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), [GROUP]);
-    let resources = client.list_api_group_resources(&format!("{GROUP}/v1alpha1")).await.unwrap();
-    assert_eq!(
-        resources.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(),
-        ["kubernetesclusters", "kubernetesclusters/status"]
-    );
-    drop(client);
-    world.listener.stop().await;
+async fn kubectl_watches_tables() {
+    let Some(world) = World::new().await else { return };
+    let file = world.order("eu-de");
+    world.tenant(&format!("apply -f {file}")).await;
+    let home = world.home.path();
+    let mut command = tokio::process::Command::new("kubectl");
+    command.args(["--context", "tenant", "get", "kc", "--watch", "--no-headers"]).kill_on_drop(true);
+    let child = command.env("HOME", home).env("KUBECONFIG", home.join("kubeconfig")).stdout(std::process::Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    let mut shown = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stdout.take().unwrap()));
+    for region in ["eu-de", "eu-nl", "eu-at"] {
+        if region != "eu-de" {
+            world.tenant(&format!("apply -f {}", world.order(region))).await;
+        }
+        let line = shown.next_line().await.unwrap().unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some(region), "{line}");
+    }
 }

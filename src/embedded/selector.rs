@@ -37,17 +37,11 @@ impl Selector {
         self
     }
 
-    /// Demands a name, as a watch of one object does.
-    pub(crate) fn with_name(mut self, name: &str) -> Self {
-        self.fields.push(("metadata.name".to_owned(), name.to_owned(), true));
-        self
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The one name that is asked for, when that is all that is asked of fields.
+    /// Whether an object is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let metadata = &object["metadata"];
         let label = |key: &str| metadata["labels"][key].as_str();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::Client;
 
-fn schema(name: &str, default: &str) -> Value {
+pub(crate) fn schema(name: &str, default: &str) -> Value {
     json!({"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIResourceSchema", "metadata": {"name": format!("{name}.toys.play.example.org")},
         "spec": {"group": "play.example.org", "scope": "Namespaced",
             "names": {"plural": "toys", "singular": "toy", "kind": "Toy", "listKind": "ToyList"},
@@ -13,15 +13,15 @@ fn schema(name: &str, default: &str) -> Value {
                 "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}}]}})
 }
 
-fn export(schema: &str) -> Value {
+pub(crate) fn export(schema: &str) -> Value {
     json!({"apiVersion": "apis.kcp.io/v1alpha2", "kind": "APIExport", "metadata": {"name": "toys"}, "spec": {
         "resources": [{"group": "play.example.org", "name": "toys", "schema": format!("{schema}.toys.play.example.org"), "storage": {"crd": {}}}],
         "permissionClaims": [{"group": "", "resource": "configmaps", "verbs": ["get", "list"]}]}})
 }
 
-const BINDINGS: &str = "apis/apis.kcp.io/v1alpha2/apibindings";
+pub(crate) const BINDINGS: &str = "apis/apis.kcp.io/v1alpha2/apibindings";
 
-async fn bound(client: &Client) -> (String, String, String) {
+pub(crate) async fn bound(client: &Client) -> (String, String, String) {
     let (provider, tenant) = (client.workspace("provider").await, client.workspace("tenant").await);
     let made = client.post(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &schema("v1", "red")).await;
     assert_eq!(made.code, 201, "{made:?}");
@@ -38,7 +38,7 @@ async fn bound(client: &Client) -> (String, String, String) {
     (provider, tenant, through)
 }
 
-fn toy(name: &str) -> Value {
+pub(crate) fn toy(name: &str) -> Value {
     json!({"apiVersion": "play.example.org/v1", "kind": "Toy", "metadata": {"name": name}, "spec": {"size": 2}})
 }
 

@@ -3,4 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod lives;
+mod shards;
 mod support;
+mod versions;
+mod watches;

@@ -29,6 +29,11 @@ impl Client {
         Self { control_plane: ControlPlane::new(options), token: ADMIN.into() }
     }
 
+    /// Another user of the same control plane.
+    pub(crate) fn as_bearer(&self, token: &str) -> Self {
+        Self { token: token.to_owned(), ..self.clone() }
+    }
+
     pub(crate) async fn send(&self, method: Method, path: &str, media_type: &str, body: Bytes) -> Answer {
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         let request = request.header("authorization", format!("Bearer {}", self.token)).body(body).unwrap();

@@ -71,6 +71,20 @@ impl User {
         self.nobody()
     }
 
+    /// The user as later versions of kcp see it in a workspace (`GlobalServiceAccount`, on by default since v0.31): an account of another
+    /// workspace has a name of its own, which can be given rights.
+    #[must_use]
+    pub fn global(self, workspace: &str) -> Self {
+        let Some([cluster]) = self.extra.get(CLUSTER_NAME).map(Vec::as_slice) else { return self };
+        match self.name.strip_prefix(ACCOUNT_PREFIX).filter(|_| cluster != workspace) {
+            Some(account) => {
+                let name = format!("system:kcp:serviceaccount:{cluster}:{account}");
+                Self { name, groups: vec![AUTHENTICATED.into()], ..Self::default() }
+            }
+            None => self,
+        }
+    }
+
     /// What is left of a user who does not belong somewhere: that it has logged in.
     fn nobody(&self) -> Self {
         let group = if self.is_in(AUTHENTICATED) { AUTHENTICATED } else { UNAUTHENTICATED };

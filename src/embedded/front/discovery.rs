@@ -1,7 +1,8 @@
 //! Discovery: which groups, versions and resources a workspace serves.
 //!
-//! Pure: from kinds to JSON. The shapes are `APIVersions`, `APIGroupList`, `APIGroup` and `APIResourceList` of `k8s.io/apimachinery/pkg/apis/meta/v1`.
-//! The documents of aggregated discovery are not made: a client that prefers them takes the plain ones when the content type says so.
+//! Pure: from kinds to JSON. The shapes are `APIVersions`, `APIGroupList`, `APIGroup` and `APIResourceList` of
+//! `k8s.io/apimachinery/pkg/apis/meta/v1`. The documents of aggregated discovery are not made: a client that prefers them takes the plain
+//! ones when the content type says so.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -143,7 +144,8 @@ fn entries(kinds: &[Arc<Served>], served: &Served) -> Vec<Value> {
     let mut entries = vec![main];
     let mut subresource = |name: &str, verbs: &[&str]| {
         entries.push(json!({
-            "name": format!("{}/{name}", names.plural), "singularName": "", "namespaced": served.namespaced, "kind": names.kind, "verbs": verbs,
+            "name": format!("{}/{name}", names.plural), "singularName": "", "namespaced": served.namespaced,
+            "kind": names.kind, "verbs": verbs,
         }));
     };
     match (&*names.group, &*names.plural) {
@@ -163,7 +165,8 @@ fn entries(kinds: &[Arc<Served>], served: &Served) -> Vec<Value> {
     entries
 }
 
-/// Eight bytes that change with the version objects are stored in. Definitions do not tell us theirs, so the preferred version stands for it.
+/// Eight bytes that change with the version objects are stored in. Definitions do not tell us theirs, so the preferred version stands for
+/// it.
 ///
 /// For a kind of a definition kcp hashes the version twice and puts the logical cluster of the definition first, which for a bound one is
 /// `system:bound-crds`.

@@ -12,14 +12,14 @@ const YEAR: i64 = 365 * DAY;
 /// `7s`, `3m12s`, `5d`. One second in the future is a clock that differs a little, more is `<invalid>`.
 pub fn human(seconds: i64) -> String {
     match seconds {
-        ..-1 => "<invalid>".to_owned(),
-        -1..0 => "0s".to_owned(),
-        ..120 => format!("{seconds}s"),
-        ..600 => two(seconds, MINUTE, "m", 1, "s"),
-        ..10_800 => format!("{}m", seconds / MINUTE),
-        ..28_800 => two(seconds, HOUR, "h", MINUTE, "m"),
-        ..172_800 => format!("{}h", seconds / HOUR),
-        ..691_200 => two(seconds, DAY, "d", HOUR, "h"),
+        i64::MIN..-1 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
+        0..120 => format!("{seconds}s"),
+        120..600 => two(seconds, MINUTE, "m", 1, "s"),
+        600..10_800 => format!("{}m", seconds / MINUTE),
+        10_800..28_800 => two(seconds, HOUR, "h", MINUTE, "m"),
+        28_800..172_800 => format!("{}h", seconds / HOUR),
+        172_800..691_200 => two(seconds, DAY, "d", HOUR, "h"),
         _ if seconds < 2 * YEAR => format!("{}d", seconds / DAY),
         _ if seconds < 8 * YEAR => two(seconds, YEAR, "y", DAY, "d"),
         _ => format!("{}y", seconds / YEAR),

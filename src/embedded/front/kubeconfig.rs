@@ -4,12 +4,15 @@
 
 use serde_json::{Value, json};
 
-/// A kubeconfig. `url` is the server's base; `users` are names with bearer tokens; `contexts` are (name, workspace path, user), where an empty
-/// path is the server itself. The first context is the current one.
+/// A kubeconfig. `url` is the server's base; `users` are names with bearer tokens; `contexts` are (name, workspace path, user), where an
+/// empty path is the server itself. The first context is the current one.
 pub fn kubeconfig(url: &str, ca_pem: &str, users: &[(&str, &str)], contexts: &[(&str, &str, &str)]) -> String {
     let authority = super::base64(ca_pem.as_bytes());
     let server = |path: &str| if path.is_empty() { url.to_owned() } else { format!("{url}/clusters/{path}") };
-    let cluster = |(name, path, _): &(&str, &str, &str)| json!({"name": name, "cluster": {"server": server(path), "certificate-authority-data": authority}});
+    let cluster = |(name, path, _): &(&str, &str, &str)| {
+        let cluster = json!({"server": server(path), "certificate-authority-data": authority});
+        json!({"name": name, "cluster": cluster})
+    };
     let context = |(name, _, user): &(&str, &str, &str)| json!({"name": name, "context": {"cluster": name, "user": user}});
     let user = |(name, token): &(&str, &str)| json!({"name": name, "user": {"token": token}});
     let all = json!({

@@ -1,7 +1,7 @@
 //! The TLS server in front of the control plane.
 //!
-//! Its certificates live as long as it does: made at start, known to nobody but through the kubeconfig. It speaks HTTP/1.1, one request at a
-//! time on a connection, as Go and Rust clients both do well.
+//! Its certificates live as long as it does: made at start, known to nobody but through the kubeconfig. It speaks HTTP/1.1, one request at
+//! a time on a connection, as Go and Rust clients both do well.
 
 use std::convert::Infallible;
 use std::io;
@@ -49,8 +49,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Serves `service` at an address; port 0 takes a free one. Bodies are read before the service is called; one larger than [`MAX_BODY`] is
-    /// answered with 413.
+    /// Serves `service` at an address; port 0 takes a free one. Bodies are read before the service is called; one larger than [`MAX_BODY`]
+    /// is answered with 413.
     ///
     /// # Errors
     /// When the address cannot be had, or no certificate be made.

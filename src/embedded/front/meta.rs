@@ -1,7 +1,7 @@
 //! The schemas that all kinds share: metadata of objects and lists, options and results of deletion, patches.
 //!
-//! Pure: constants as JSON. The fields are those of `k8s.io/apimachinery/pkg/apis/meta/v1`, described in our own words; names in `$ref` begin
-//! with [`PREFIX`].
+//! Pure: constants as JSON. The fields are those of `k8s.io/apimachinery/pkg/apis/meta/v1`, described in our own words; names in `$ref`
+//! begin with [`PREFIX`].
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const API_VERSION: &str = "The group and version of this representati
 /// What `kind` means.
 pub(super) const KIND: &str = "The kind that this object is, in CamelCase; it cannot be changed.";
 
-/// A reference to a shared schema, as OpenAPI 3.0 has it beside a description.
+/// A reference to a shared schema, as `OpenAPI` 3.0 has it beside a description.
 pub(super) fn reference(name: &str, description: &str) -> Value {
     json!({"description": description, "allOf": [{"$ref": format!("#/components/schemas/{PREFIX}{name}")}]})
 }

@@ -1,18 +1,20 @@
-//! What makes `kubectl` and other clients feel at home: discovery, OpenAPI, tables, content negotiation, TLS, and a kubeconfig.
+//! What makes `kubectl` and other clients feel at home: discovery, `OpenAPI`, tables, content negotiation, TLS, and a kubeconfig.
 //!
-//! Reading order: [`discovery`], [`negotiation`], [`table`] (with [`printers`] and [`path`]), [`openapi`] (with [`operations`] and [`meta`]),
-//! [`listener`], [`kubeconfig`].
+//! Reading order: [`discovery`], [`negotiation`], [`table`] (with [`printers`] and [`path`]), [`openapi`] (with [`operations`] and
+//! [`meta`]), [`protobuf`], [`listener`], [`kubeconfig`].
 
 pub mod discovery;
 pub mod duration;
 pub mod kubeconfig;
 pub mod listener;
+mod messages;
 pub mod meta;
 pub mod negotiation;
 pub mod openapi;
 pub mod operations;
 pub mod path;
 pub mod printers;
+pub mod protobuf;
 pub mod table;
 
 /// Base64 with padding, as JSON has bytes.
@@ -27,6 +29,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use crate::embedded::schema::Schema;
     use crate::embedded::served::{self, Names, Origin, Served};
 
     const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -55,7 +58,7 @@ mod tests {
             verbs: served::CUSTOM_VERBS,
             status: true,
             columns: Vec::new(),
-            schema: Arc::default(),
+            schema: Schema::compiled(&json!({"type": "object"})).unwrap(),
             open_api: Arc::new(json!({"type": "object", "properties": {"spec": {"type": "object", "description": "What is wanted."}}})),
             storage: "".into(),
             origin,

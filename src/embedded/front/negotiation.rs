@@ -1,7 +1,7 @@
 //! Which representation a client wants.
 //!
-//! Pure: from the header `Accept` to a decision, with the words of `k8s.io/apiserver/pkg/endpoints/handlers`. We make JSON only: who accepts
-//! nothing but YAML or protobuf is refused.
+//! Pure: from the header `Accept` to a decision, with the words of `k8s.io/apiserver/pkg/endpoints/handlers`. We make JSON only: who
+//! accepts nothing but YAML or protobuf is refused.
 
 use crate::embedded::errors::Refusal;
 
@@ -39,8 +39,8 @@ pub enum Representation {
 /// Decides by the header, empty when it lacks.
 ///
 /// # Errors
-/// 406 when we can make nothing of what is accepted, and for metadata of one object where a list is asked for; 500, as the real server has it,
-/// for the other way round.
+/// 406 when we can make nothing of what is accepted, and for metadata of one object where a list is asked for; 500, as the real server has
+/// it, for the other way round.
 pub fn negotiate(accept: &str, shape: Shape) -> Result<Representation, Refusal> {
     if accept.trim().is_empty() {
         return Ok(Representation::Object);
@@ -195,7 +195,8 @@ mod tests {
                 "application/yaml",
                 Shape::Watch,
                 406,
-                "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+                "only the following media types are accepted: \
+                 application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
             ),
             (
                 "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",

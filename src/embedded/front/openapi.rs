@@ -1,4 +1,4 @@
-//! OpenAPI: what `kubectl explain`, `apply` and validation read.
+//! `OpenAPI`: what `kubectl explain`, `apply` and validation read.
 //!
 //! Pure: from kinds to documents. As `k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder` does it: a kind's schema with standard
 //! metadata put in, a list of it, and its paths.
@@ -13,22 +13,20 @@ use super::discovery::{group_versions, of};
 use super::{meta, operations};
 use crate::embedded::served::{Origin, Served};
 
-/// `GET /openapi/v3`: where each document is. The address changes with the document, so that clients may keep it for ever.
+/// `GET /openapi/v3`: where each document is. The address changes with what the document is made of, so that clients may keep it.
 pub fn v3_index(kinds: &[Arc<Served>]) -> Value {
     let mut paths = Map::new();
     for (group, version) in group_versions(kinds) {
-        let Some(document) = v3(kinds, group, version) else { continue };
         let name = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
-        let address = format!("/openapi/v3/{name}?hash={}", hash(&document));
+        let address = format!("/openapi/v3/{name}?hash={}", hash(&here(kinds, group, version)));
         paths.insert(name, json!({"serverRelativeURL": address}));
     }
     json!({"paths": paths})
 }
 
-/// `GET /openapi/v3/apis/<group>/<version>`, `GET /openapi/v3/api/v1`: an OpenAPI 3.0 document; `None` where nothing is served.
+/// `GET /openapi/v3/apis/<group>/<version>`, `GET /openapi/v3/api/v1`: an `OpenAPI` 3.0 document; `None` where nothing is served.
 pub fn v3(kinds: &[Arc<Served>], group: &str, version: &str) -> Option<Value> {
-    let mut here: Vec<&Arc<Served>> = of(kinds, group, version).collect();
-    here.sort_by_key(|served| served.names.kind.clone());
+    let here = here(kinds, group, version);
     if here.is_empty() {
         return None;
     }
@@ -60,8 +58,8 @@ pub fn v2(kinds: &[Arc<Served>]) -> Value {
 /// The media type of [`v2_protobuf`], as an answer says it.
 pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `GET /openapi/v2` in protobuf, which is all that `kubectl apply` accepts there when it patches: a document of `gnostic`'s `openapi.v2` with a
-/// title and no kinds. `kubectl` then makes a merge patch, as it does for every custom kind.
+/// `GET /openapi/v2` in protobuf, which is all that `kubectl apply` accepts there before it patches: a document of gnostic's `openapi.v2` with
+/// a title and no kinds. `kubectl` then makes a merge patch, as it does for every custom kind, and as it does when it is refused.
 pub fn v2_protobuf() -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap_or_default()], bytes].concat();
     let info = [field(1, b"Kubernetes"), field(2, b"1.32")].concat();
@@ -172,8 +170,18 @@ fn downgrade(schema: &mut Value) {
     below(schema, &mut downgrade);
 }
 
-fn hash(document: &Value) -> String {
-    Sha512::digest(document.to_string()).iter().fold(String::new(), |mut text, byte| {
+/// The kinds of one document, by name.
+fn here<'a>(kinds: &'a [Arc<Served>], group: &'a str, version: &'a str) -> Vec<&'a Arc<Served>> {
+    let mut here: Vec<&Arc<Served>> = of(kinds, group, version).collect();
+    here.sort_by_key(|served| served.names.kind.clone());
+    here
+}
+
+/// A hash of what a document is made of, which costs a tenth of making it.
+fn hash(here: &[&Arc<Served>]) -> String {
+    let parts = |served: &Served| format!("{:?}{:?}{}{}", served.names, served.verbs, served.status, served.namespaced);
+    let all = here.iter().fold(Sha512::new(), |hash, served| hash.chain_update(parts(served)).chain_update(served.open_api.to_string()));
+    all.finalize().iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02X}");
         text

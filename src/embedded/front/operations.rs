@@ -1,4 +1,4 @@
-//! The paths of an OpenAPI document: what may be done with a kind, where, and with which parameters.
+//! The paths of an `OpenAPI` document: what may be done with a kind, where, and with which parameters.
 //!
 //! Pure: from a kind to JSON. `kubectl` reads from here that a server validates fields: `fieldValidation` is a query parameter of `PATCH`.
 
@@ -83,13 +83,18 @@ impl Kind<'_> {
         if entry.is_empty() {
             return;
         }
-        let in_path = |name: &str, description: String| json!({"name": name, "in": "path", "required": true, "description": description, "schema": {"type": "string", "uniqueItems": true}});
+        let in_path = |name: &str, description: &str| {
+            let mut parameter = in_query(&(name, "string", description));
+            parameter["in"] = "path".into();
+            parameter["required"] = true.into();
+            parameter
+        };
         let mut parameters = Vec::new();
         if named {
-            parameters.push(in_path("name", format!("name of the {}", self.served.names.kind)));
+            parameters.push(in_path("name", &format!("name of the {}", self.served.names.kind)));
         }
         if path.contains("{namespace}") {
-            parameters.push(in_path("namespace", "where the object lives".to_owned()));
+            parameters.push(in_path("namespace", "where the object lives"));
         }
         parameters.push(in_query(&PRETTY));
         entry.insert("parameters".to_owned(), parameters.into());

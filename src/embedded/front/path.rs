@@ -1,6 +1,7 @@
-//! The part of JSONPath that columns use.
+//! The part of `JSONPath` that columns use.
 //!
-//! Pure: finds values in a value. As in `k8s.io/client-go/util/jsonpath` with missing keys allowed: a path that leads nowhere finds nothing.
+//! Pure: finds values in a value. As in `k8s.io/client-go/util/jsonpath` with missing keys allowed: a path that leads nowhere finds
+//! nothing.
 
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ use crate::embedded::served::Served;
 pub(super) type Heading = (&'static str, &'static str, &'static str, i64, &'static str);
 
 /// What the column `Name` means.
-pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow \
-    a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and \
+pub(super) const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may \
+    allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and \
     configuration definition. Cannot be updated. More info: \
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 

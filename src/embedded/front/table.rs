@@ -34,7 +34,8 @@ impl IncludeObject {
             "None" => Ok(Self::None),
             "Object" => Ok(Self::Object),
             other => Err(Refusal::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: \
+                 must be 'Metadata', 'Object', 'None', or empty"
             ))),
         }
     }
@@ -239,7 +240,8 @@ mod tests {
                 "rbac.authorization.k8s.io",
                 "RoleBinding",
                 json!({"roleRef": {"kind": "Role", "name": "r"}, "subjects": [
-                    {"kind": "ServiceAccount", "namespace": "ns", "name": "sa"}, {"kind": "User", "name": "u"}, {"kind": "User", "name": "v"},
+                    {"kind": "ServiceAccount", "namespace": "ns", "name": "sa"},
+                    {"kind": "User", "name": "u"}, {"kind": "User", "name": "v"},
                 ]}),
                 json!(["n", "Role/r", "40s", "u, v", "", "ns/sa"]),
             ),
@@ -266,7 +268,8 @@ mod tests {
         let shown = json!(["10s", "Normal", "R", "kind/x", "spec", "c, h", "m", "40s", 3, "e"]);
         assert_eq!(cells(&built_in("", "Event"), old), shown);
         let new = json!({
-            "metadata": {"name": "e"}, "type": "Normal", "reason": "R", "note": "m", "series": {"count": 3, "lastObservedTime": "1970-01-12T13:46:30Z"},
+            "metadata": {"name": "e"}, "type": "Normal", "reason": "R", "note": "m",
+            "series": {"count": 3, "lastObservedTime": "1970-01-12T13:46:30Z"},
             "eventTime": "1970-01-12T13:46:00.000000Z", "regarding": {"kind": "Kind", "name": "x", "fieldPath": "spec"},
             "reportingController": "c", "reportingInstance": "h",
         });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::embedded::Version;
 use crate::embedded::access::{self, Attributes};
 use crate::embedded::base64;
 use crate::embedded::errors::{About, Refusal};
@@ -229,5 +230,8 @@ fn mark(world: &World, workspace: &Arc<str>, binding: &mut Value) {
     if let Some(provider) = provider {
         let label = export_label(&provider, export);
         binding["metadata"]["labels"][EXPORT_LABEL] = label.into();
+    }
+    if world.options.version >= Version::V0_30 {
+        binding["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into();
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::meta;
 use super::options::Unknown;
 use crate::embedded::errors::Refusal;
+use crate::embedded::front::protobuf;
 use crate::embedded::served::{Origin, Served};
 
 /// A decoded object and the warnings about it.
@@ -18,11 +19,20 @@ pub(super) struct Decoded {
 /// Bytes that an error shows of a body.
 const SHOWN: usize = 30;
 
+/// The value of a body that is no object of a kind that is kept, such as the request for a token.
+pub(super) fn value(media_type: &str, body: &[u8]) -> Result<Value, Refusal> {
+    if media_type == protobuf::PROTOBUF {
+        return protobuf::decode(body);
+    }
+    serde_json::from_slice(body).map_err(|error| Refusal::bad_request(error.to_string()))
+}
+
 /// Decodes the object of a POST or PUT.
 pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     let json = match media_type {
         "" | "application/json" => serde_json::from_slice::<Value>(body),
         "application/yaml" => return yaml(kind, body, unknown),
+        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown),
         _ => {
             let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
             let through = "application/json, application/yaml";
@@ -33,6 +43,18 @@ pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unkn
         Ok(object) => checked(kind, object, body, unknown),
         Err(error) => Err(unreadable(kind, body, &error)),
     }
+}
+
+fn from_protobuf(kind: &Served, body: &[u8]) -> Result<Value, Refusal> {
+    protobuf::decode(body).map_err(|refusal| match refusal.code {
+        400 => unrecognized(kind, &format!("unexpected EOF ({})", hex(body))),
+        _ => refusal,
+    })
+}
+
+/// The beginning of a body that is no text.
+fn hex(body: &[u8]) -> String {
+    body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 fn yaml(kind: &Served, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
@@ -56,7 +78,7 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
     if !object.is_object() {
         let what = if object.is_array() { "array" } else { "value" };
         let type_ = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-        let shown: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+        let shown = hex(body);
         let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
         return Err(unrecognized(kind, &why));
     }

@@ -143,7 +143,7 @@ pub(super) fn token(world: &mut World, call: &Call<'_>) -> Answer {
         return Err(not_found());
     }
     let account = world.read(accounts(), workspace, namespace, name).ok_or_else(not_found)?;
-    let body: Value = serde_json::from_slice(&call.request.body).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let body = body::value(&call.request.content_type, &call.request.body)?;
     let ask = token_request(namespace, name, &body)?;
     let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
     let now = world.now.as_second();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::route::{self, Way};
 use super::{Answer, Call, Reply, json};
 use crate::embedded::access::{self, Attributes, User};
+use crate::embedded::Version;
 use crate::embedded::errors::Refusal;
 use crate::embedded::front::{discovery, openapi};
 use crate::embedded::request::{Door, Request, Target, What};
@@ -45,6 +46,7 @@ fn direct(world: &mut World, request: &Request, user: &User, workspace: &str) ->
     }
     let name = world.resolve(workspace);
     let user = access::impersonate(world, name.as_deref().unwrap_or_default(), user, &request.impersonation)?;
+    let user = if world.options.version >= Version::V0_31 { user.global(name.as_deref().unwrap_or_default()) } else { user };
     let target = match &request.what {
         What::Objects(target) => target,
         what => {
@@ -135,7 +137,7 @@ fn wildcard(world: &mut World, request: &Request, user: User, way: Way, kind: Ar
     let shard = request.shard;
     if !world.is_served_on(shard, &kind) {
         return match world.options.version {
-            crate::embedded::Version::Later => Ok(super::list::unserved(request, &kind)),
+            Version::Later => Ok(super::list::unserved(request, &kind)),
             _ => Err(Refusal::no_such_resource()),
         };
     }
