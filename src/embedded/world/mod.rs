@@ -3,8 +3,8 @@
 
 pub(crate) mod exported;
 mod kinds;
-mod parsed;
 pub(crate) mod objects;
+mod parsed;
 mod tasks;
 pub(crate) mod workspaces;
 
