@@ -56,7 +56,8 @@ impl World {
         let path = if path.is_empty() { workspace.to_string() } else { path.to_owned() };
         let now = self.stamp();
         let Some((provider, object)) = self.export_at(&path, export) else {
-            let rest = json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
+            let rest =
+                json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
             self.status_of(workspace, name, |binding| {
                 begin(binding, &now);
                 set_condition(binding, "APIExportValid", "False", rest, &now);
@@ -67,7 +68,8 @@ impl World {
         self.apply_claims(workspace, name, &binding, &provider, &object);
         let wanted = wanted(&object);
         let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
-        let missing: Vec<&String> = wanted.values().filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == ***schema)).collect();
+        let missing: Vec<&String> =
+            wanted.values().filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == ***schema)).collect();
         let again = binding["status"]["phase"] == "Bound";
         if missing.is_empty() && again {
             return;
@@ -103,7 +105,11 @@ impl World {
         let mut served = Vec::new();
         for (resource, schema) in wanted(&object) {
             let Some(found) = self.read(schemas(), &provider, "", &schema) else {
-                self.is_invalid(workspace, name, &format!("Invalid APIExport. Please contact the APIExport owner to resolve: APIResourceSchema {schema:?} not found"));
+                self.is_invalid(
+                    workspace,
+                    name,
+                    &format!("Invalid APIExport. Please contact the APIExport owner to resolve: APIResourceSchema {schema:?} not found"),
+                );
                 return;
             };
             match self.kinds_of(&found, &hash, &origin) {

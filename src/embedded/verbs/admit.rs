@@ -206,8 +206,14 @@ fn binding_is_made(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &m
     let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let Some((path, export)) = export_of(new).map(|(path, export)| (path.to_owned(), export.to_owned())) else { return Ok(()) };
     let path = if path.is_empty() { world.path(workspace) } else { path };
-    let attributes =
-        Attributes { verb: "bind", group: "apis.kcp.io", version: "v1alpha1", resource: "apiexports", name: &export, ..Attributes::default() };
+    let attributes = Attributes {
+        verb: "bind",
+        group: "apis.kcp.io",
+        version: "v1alpha1",
+        resource: "apiexports",
+        name: &export,
+        ..Attributes::default()
+    };
     let provider = world.resolve(&path);
     let allowed = provider.as_ref().is_some_and(|provider| {
         world.export_at(provider, &export).is_some() && access::direct(world, provider, &call.user, &attributes, None).is_ok()

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::route::{self, Way};
 use super::{Answer, Call, Reply, json};
-use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::Version;
+use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::errors::Refusal;
 use crate::embedded::front::{discovery, openapi};
 use crate::embedded::request::{Door, Request, Target, What};
@@ -109,7 +109,9 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
     }
     let claimed = world.claimed_kinds(&object, target);
     access::through(world, &provider, &export, &user, &attributes, &claimed)?;
-    let Some((kind, label)) = world.virtual_kind(&provider, &object, target) else { return Err(Refusal::plain(404, "404 page not found\n")) };
+    let Some((kind, label)) = world.virtual_kind(&provider, &object, target) else {
+        return Err(Refusal::plain(404, "404 page not found\n"));
+    };
     let way = Way::Virtual { provider, export, label };
     let Some(inside) = inside else { return wildcard(world, request, user, way, kind, target) };
     let single = target.name.is_some() || request.method == http::Method::POST;

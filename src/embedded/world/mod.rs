@@ -2,8 +2,8 @@
 //! of time.
 
 mod kinds;
-mod parsed;
 pub(crate) mod objects;
+mod parsed;
 mod tasks;
 pub(crate) mod workspaces;
 
