@@ -252,7 +252,7 @@ fn an_update_of_the_status_is_told_as_below_the_status_and_forgives_nothing() {
     let schema = json!({"type": "object", "properties": {"status": status, "spec": {"type": "string"}}});
     let schema = super::Schema::compile(&schema).unwrap();
     let object = json!({"spec": 1, "status": {"phase": ""}});
-    let [cause] = schema.validate_status(&object, &object).try_into().unwrap();
+    let [cause] = schema.validate_status(&object, &object, Vec::new()).try_into().unwrap();
     assert_eq!(cause.field, "status.phase");
     assert_eq!(cause.message, r#"Invalid value: "": phase in body should be at least 1 chars long"#);
 }
