@@ -31,10 +31,12 @@ const LOG_TAIL: usize = 15;
 
 pub(super) async fn run(args: DevArgs, log_json: bool) -> anyhow::Result<()> {
     let stop = stop_on_signals()?;
-    let screen = Screen::new(!args.once);
+    let screen = Screen::new(!args.once, args.kcp);
     let starting = async { if args.kcp { Plane::kcp(&screen).await } else { Plane::embedded(0).await } };
     let Some(plane) = stop.run_until_cancelled(Box::pin(starting)).await else {
-        screen.say("stopped; kcp, if it was started, ends by itself within seconds and removes its folder");
+        if args.kcp {
+            screen.say("stopped; kcp, if it was started, ends by itself within seconds and removes its folder");
+        }
         return if args.once { Err(anyhow!("it was stopped")) } else { Ok(()) };
     };
     let mut plane = plane?;

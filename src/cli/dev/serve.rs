@@ -16,6 +16,7 @@ use super::{DevArgs, Output};
 use crate::api::names::LogicalCluster;
 use crate::cli::kcp_admin::AdminClient;
 use crate::cli::print_out;
+use crate::embedded::ADMIN;
 
 /// What is served, as a program reads it: one line once everything is there.
 #[derive(Debug, Serialize)]
@@ -57,14 +58,18 @@ pub(super) async fn run(args: DevArgs, log_json: bool) -> anyhow::Result<()> {
         }
         None => None,
     };
-    if let Some((file, text)) = written {
-        remove(&file, &text);
+    // After a `kubectl config use-context` it is another text, and still only leads here. One that stays is no error: it leads nowhere.
+    if let Some(file) = written.filter(|file| is_ours(file)) {
+        let _ = std::fs::remove_file(file);
     }
     plane.stop().await
 }
 
 /// Makes the workspaces, then the kubeconfig; returns what was written outside of the control plane's own folder.
-async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<(Served, Option<(PathBuf, String)>)> {
+async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<(Served, Option<PathBuf>)> {
+    if let Some(file) = args.write_kubeconfig.as_ref().filter(|file| file.exists() && !is_ours(file)) {
+        bail!("{} is there already and leads elsewhere: give another file", file.display());
+    }
     let admin = plane.admin().await?;
     let mut workspaces = Vec::new();
     for path in &args.workspaces {
@@ -78,7 +83,7 @@ async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<(Served, Option<
     let file = args.write_kubeconfig.clone().unwrap_or_else(|| plane.file("dev.kubeconfig"));
     write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
     let file = std::path::absolute(&file)?;
-    let written = args.write_kubeconfig.is_some().then(|| (file.clone(), text));
+    let written = args.write_kubeconfig.is_some().then(|| file.clone());
     Ok((Served { url: plane.url(), kubeconfig: file, workspaces }, written))
 }
 
@@ -106,11 +111,13 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Removes a file that still is what was written there. One that cannot be removed leads nowhere any more, which is no error.
-fn remove(file: &Path, text: &str) {
-    if std::fs::read_to_string(file).is_ok_and(|found| found == text) {
-        let _ = std::fs::remove_file(file);
-    }
+/// Whether a kubeconfig leads to nothing but an embedded control plane of this machine, this one or an earlier one.
+fn is_ours(file: &Path) -> bool {
+    let Ok(Kubeconfig { clusters, auth_infos, .. }) = Kubeconfig::read_from(file) else { return false };
+    let here = |server: Option<&str>| server.is_some_and(|server| server.starts_with("https://127.0.0.1:"));
+    clusters.iter().all(|named| here(named.cluster.as_ref().and_then(|cluster| cluster.server.as_deref())))
+        && auth_infos.len() == 1
+        && auth_infos[0].name == ADMIN
 }
 
 fn say(output: Output, served: &Served) -> anyhow::Result<()> {
