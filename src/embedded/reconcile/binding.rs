@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::is_going;
 use crate::embedded::errors::Cause;
 use crate::embedded::served::{Origin, Served, versions};
-use crate::embedded::world::objects::set_condition;
 use crate::embedded::store::Place;
 use crate::embedded::world::exported::{Unusable, wanted};
+use crate::embedded::world::objects::set_condition;
 use crate::embedded::world::workspaces::{UNIVERSAL, bindings, exports, logical_clusters, schemas};
 use crate::embedded::world::{ExportKey, ROOT, Task, World};
 
@@ -58,7 +58,8 @@ impl World {
         let path = if path.is_empty() { workspace.to_string() } else { path.to_owned() };
         let now = self.stamp();
         let Some((provider, object)) = self.export_at(&path, export) else {
-            let rest = json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
+            let rest =
+                json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
             self.status_of(workspace, name, |binding| {
                 begin(binding, &now);
                 set_condition(binding, "APIExportValid", "False", rest, &now);
@@ -70,7 +71,8 @@ impl World {
         }
         self.apply_claims(workspace, name, &binding, &provider, &object);
         let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
-        let mut missing: Vec<&str> = wanted(&object).filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == **schema)).collect();
+        let mut missing: Vec<&str> =
+            wanted(&object).filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == **schema)).collect();
         missing.sort_unstable();
         let again = binding["status"]["phase"] == "Bound";
         if missing.is_empty() && again {
@@ -102,7 +104,11 @@ impl World {
             Err(Unusable::NoExport) => return,
             Err(Unusable::NoSchema(schema)) => {
                 let why = format!("APIResourceSchema {schema:?} not found");
-                return self.is_invalid(workspace, name, &format!("Invalid APIExport. Please contact the APIExport owner to resolve: {why}"));
+                return self.is_invalid(
+                    workspace,
+                    name,
+                    &format!("Invalid APIExport. Please contact the APIExport owner to resolve: {why}"),
+                );
             }
             Err(Unusable::Schema(schema, causes)) => return self.is_refused(workspace, name, &provider, &schema, &causes),
         };

@@ -12,10 +12,10 @@ use crate::embedded::reconcile::{export_of, label, own_label};
 use crate::embedded::request::{Request, Target};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
-use crate::embedded::world::{ROOT, World};
 use crate::embedded::world::workspaces::{
     UNIVERSAL, accounts, bindings, cluster_role_bindings, cluster_roles, exports, logical_clusters, role_bindings, roles, secrets,
 };
+use crate::embedded::world::{ROOT, World};
 
 /// Which way a request came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl World {
 
     /// The exports behind a claimed kind that has an identity.
     pub(super) fn claimed_kinds(&self, export: &Value, target: &Target) -> Vec<BoundKind> {
-        let Some(identity) = claim_of(export, target).and_then(|claim| claim["identityHash"].as_str().filter(|hash| !hash.is_empty())) else {
+        let Some(identity) = claim_of(export, target).and_then(|claim| claim["identityHash"].as_str().filter(|hash| !hash.is_empty()))
+        else {
             return Vec::new();
         };
         let same = |(provider, name): &(Arc<str>, Arc<str>)| {
@@ -97,7 +98,12 @@ impl World {
     }
 
     /// A kind as an export's virtual workspace serves it, and the label that claimed objects must carry.
-    pub(super) fn virtual_kind(&self, provider: &Arc<str>, export: &Value, target: &Target) -> Option<(Arc<Served>, Option<(String, String)>)> {
+    pub(super) fn virtual_kind(
+        &self,
+        provider: &Arc<str>,
+        export: &Value,
+        target: &Target,
+    ) -> Option<(Arc<Served>, Option<(String, String)>)> {
         let same = |kind: &&Arc<Served>| {
             *kind.names.group == *target.group && *kind.version == *target.version && *kind.names.plural == *target.resource
         };

@@ -50,7 +50,8 @@ impl World {
             return Ok(kinds.clone());
         }
         let identity = object["status"]["identityHash"].as_str().unwrap_or_default();
-        let origin = Origin::Bound { provider: provider.clone(), export: export.into(), identity: identity.into(), binding: binding.into() };
+        let origin =
+            Origin::Bound { provider: provider.clone(), export: export.into(), identity: identity.into(), binding: binding.into() };
         let mut kinds = Vec::new();
         for name in names {
             let schema = self.parsed(schemas(), &Place::new(provider, "", name)).ok_or_else(|| Unusable::NoSchema(name.to_owned()))?;
