@@ -1,0 +1,230 @@
+//! An answer in a form that two servers can agree on: what a server chooses freely is a symbol, everything else stays as it is.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde_json::{Map, Value, json};
+
+use super::memory::Memory;
+use super::target::Got;
+
+/// Kinds that controllers write in their own time: which of their versions one sees is luck.
+const WRITTEN_BY_CONTROLLERS: [&str; 9] = [
+    "APIBinding",
+    "APIExport",
+    "APIExportEndpointSlice",
+    "LogicalCluster",
+    "Namespace",
+    "ResourceQuota",
+    "Secret",
+    "ServiceAccount",
+    "Workspace",
+];
+
+macro_rules! regex {
+    ($name:ident, $text:expr) => {
+        static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($text).expect("a regular expression"));
+    };
+}
+
+regex!(UID, r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
+regex!(HASH, r"\b[0-9a-f]{64}\b");
+regex!(TIME, r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)");
+regex!(JWT, r"eyJ[\w-]+\.[\w-]+\.[\w-]+");
+regex!(OWN_BINDING, r"(tenancy|topology)\.kcp\.io-[a-z0-9]{5}\b");
+regex!(VERSION_IN_WORDS, r#"(resourceVersion\\*":\\*"|ResourceVersion in record \(|current: |resource version: )\d+"#);
+regex!(AGE, r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$");
+
+/// How the answers of one step are to be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// Others may write what is asked for: versions of objects are not compared, and counted anew from here.
+    pub(crate) unsteady: bool,
+    /// The answer is a stream of events.
+    pub(crate) events: bool,
+}
+
+/// The normal form, after noting in `memory` what the answer tells.
+pub(crate) fn normal(got: &Got, reading: Reading, memory: &mut Memory) -> Value {
+    let header = |name: &str| {
+        let all = got.headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+        all.map(|value| memory.replace_known(value)).collect::<Vec<_>>()
+    };
+    let mut answer = json!({"code": got.code, "content-type": header("content-type"), "warning": header("warning"), "retry-after": header("retry-after")});
+    answer["body"] = if reading.events && got.code == 200 { events(&got.text, reading, memory) } else { body(&got.text, reading, memory) };
+    answer
+}
+
+fn body(text: &str, reading: Reading, memory: &mut Memory) -> Value {
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => document(&value, reading, memory),
+        Err(_) => string(text, memory).into(),
+    }
+}
+
+fn document(value: &Value, reading: Reading, memory: &mut Memory) -> Value {
+    let mut value = known(value, memory);
+    for list in ["items", "rows", "groups"] {
+        sort_list(&mut value, list);
+    }
+    name_generated(&value, memory);
+    let mut value = known(&value, memory);
+    visit(&mut value, reading, memory);
+    value
+}
+
+/// Events by object, since only the order of one object's events is promised, and the end of the initial ones.
+fn events(text: &str, reading: Reading, memory: &mut Memory) -> Value {
+    let mut by_object: Map<String, Value> = Map::new();
+    let mut all = 0;
+    let mut initial_ends_after = Value::Null;
+    let mut parsed: Vec<(String, Value)> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let Ok(event) = serde_json::from_str::<Value>(line) else {
+            parsed.push(("cut".to_owned(), Value::from("an event that is no JSON")));
+            continue;
+        };
+        if event["type"] == "BOOKMARK" {
+            if event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some() {
+                initial_ends_after = all.into();
+            }
+            continue;
+        }
+        all += 1;
+        let event = known(&event, memory);
+        name_generated(&event["object"], memory);
+        let event = known(&event, memory);
+        parsed.push((order(&event["object"]), event));
+    }
+    // Stable, so that an object's events stay in their order, and symbols are given in one that both sides share.
+    parsed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (key, mut event) in parsed {
+        visit(&mut event, reading, memory);
+        if let Some(list) = by_object.entry(key).or_insert_with(|| json!([])).as_array_mut() {
+            list.push(event);
+        }
+    }
+    json!({"events": by_object, "initial events": initial_ends_after})
+}
+
+/// Registered names replaced, in keys too, whose maps get another order by it.
+fn known(value: &Value, memory: &Memory) -> Value {
+    match value {
+        Value::String(text) => memory.replace_known(text).into(),
+        Value::Array(items) => items.iter().map(|item| known(item, memory)).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (memory.replace_known(key), known(value, memory))).collect::<Map<_, _>>().into(),
+        other => other.clone(),
+    }
+}
+
+/// By workspace, namespace and name. The order itself depends on names that servers choose; whether it was kept is told.
+fn sort_list(value: &mut Value, list: &str) {
+    if let Some(items) = value.get_mut(list).and_then(Value::as_array_mut) {
+        items.sort_by_key(|item| order(item.get("object").unwrap_or(item)));
+    }
+}
+
+fn order(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = if metadata.is_object() { &metadata["name"] } else { &object["name"] };
+    format!("{} {} {}", part(&metadata["annotations"]["kcp.io/cluster"]), part(&metadata["namespace"]), part(name))
+}
+
+/// A name that the server completed is a symbol from the first time it is seen.
+fn name_generated(value: &Value, memory: &mut Memory) {
+    let objects = value["items"].as_array().map_or_else(|| vec![value], |items| items.iter().collect());
+    for object in objects {
+        let metadata = &object["metadata"];
+        if let (Some(prefix), Some(name)) = (metadata["generateName"].as_str(), metadata["name"].as_str())
+            && name.len() > prefix.len()
+            && !name.contains('<')
+        {
+            let symbol = memory.symbol("generated", name);
+            memory.register(name, &symbol);
+        }
+    }
+}
+
+fn visit(value: &mut Value, reading: Reading, memory: &mut Memory) {
+    if value["metadata"].is_object() {
+        metadata(value, reading, memory);
+    }
+    if value["kind"] == "Table" {
+        ages(value);
+    }
+    if value["type"] == "kubernetes.io/service-account-token" && value["data"].is_object() {
+        for (_, data) in value["data"].as_object_mut().into_iter().flatten() {
+            *data = "<data>".into();
+        }
+    }
+    match value {
+        Value::String(text) => *text = string(text, memory),
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, reading, memory)),
+        Value::Object(map) => {
+            *map = std::mem::take(map)
+                .into_iter()
+                .map(|(key, mut value)| {
+                    visit(&mut value, reading, memory);
+                    (string(&key, memory), value)
+                })
+                .collect();
+        }
+        _ => {}
+    }
+}
+
+fn metadata(object: &mut Value, reading: Reading, memory: &mut Memory) {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let metadata = &mut object["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (uid, version) = (text(&metadata["uid"]), text(&metadata["resourceVersion"]));
+    if metadata["resourceVersion"].is_string() {
+        let unsteady = reading.unsteady || WRITTEN_BY_CONTROLLERS.contains(&kind.as_str());
+        metadata["resourceVersion"] = if uid.is_empty() {
+            "<version>".into()
+        } else if unsteady {
+            memory.restart(&uid, &version);
+            "<some version>".into()
+        } else {
+            format!("<version {} of this object>", memory.version(&uid, &version)).into()
+        };
+        let cluster = text(&metadata["annotations"]["kcp.io/cluster"]);
+        if !uid.is_empty() && !cluster.is_empty() {
+            let workspace = cluster.trim_matches(['<', '>']);
+            memory.name(format!("{workspace}/{kind}/{}/{}", text(&metadata["namespace"]), text(&metadata["name"])), &uid);
+        }
+    }
+    if metadata["continue"].as_str().is_some_and(|token| !token.is_empty()) {
+        metadata["continue"] = "<continue>".into();
+    }
+    if let Some(entries) = metadata["managedFields"].as_array_mut() {
+        // The server orders them by time, to the second.
+        entries.sort_by_key(|entry| {
+            ["operation", "manager", "subresource", "apiVersion"].map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+        });
+    }
+}
+
+fn ages(table: &mut Value) {
+    for row in table["rows"].as_array_mut().into_iter().flatten() {
+        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+            if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
+                *cell = "<age>".into();
+            }
+        }
+    }
+}
+
+fn string(text: &str, memory: &mut Memory) -> String {
+    if text.len() < 8 {
+        return text.to_owned();
+    }
+    let text = memory.replace_known(text);
+    let text = UID.replace_all(&text, |found: &Captures<'_>| memory.symbol("uid", &found[0]));
+    let text = HASH.replace_all(&text, |found: &Captures<'_>| memory.symbol("hash", &found[0]));
+    let text = TIME.replace_all(&text, "<time>");
+    let text = JWT.replace_all(&text, "<token>");
+    let text = OWN_BINDING.replace_all(&text, "$1.kcp.io-<own>");
+    VERSION_IN_WORDS.replace_all(&text, "$1<version>").into_owned()
+}
