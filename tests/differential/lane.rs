@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::memory::Memory;
 use super::normal::{Reading, normal};
-use super::plan::{Call, Operation, Step, Who};
+use super::plan::{Call, MERGE, Operation, Step, Who};
 use super::setup;
 use super::target::{Got, Sent, Target};
 
@@ -50,7 +50,8 @@ const QUIET: [Duration; 3] = [Duration::from_millis(350), Duration::from_millis(
 impl Lane {
     /// Fresh workspaces below `root` on both servers; `name` makes theirs differ from those of all other lanes and runs.
     pub(crate) async fn new(targets: &[Arc<dyn Target>; 2], name: &str) -> anyhow::Result<Self> {
-        let (one, other) = tokio::try_join!(Side::new(targets[0].clone(), format!("{name}a")), Side::new(targets[1].clone(), format!("{name}b")))?;
+        let (one, other) =
+            tokio::try_join!(Side::new(targets[0].clone(), format!("{name}a")), Side::new(targets[1].clone(), format!("{name}b")))?;
         Ok(Self { sides: [one, other], counts: Counts::default() })
     }
 
@@ -61,6 +62,19 @@ impl Lane {
         let difference = self.steps(operation).await;
         *self.counts.time.entry(operation.kind).or_default() += began.elapsed();
         difference
+    }
+
+    /// After a difference: removes what the operation was about on both sides, so that one fault is not found a hundred times.
+    pub(crate) async fn heal(&mut self, operation: &Operation) -> anyhow::Result<()> {
+        let release = json!({"metadata": {"finalizers": null}});
+        for side in &mut self.sides {
+            side.memory.start_anew();
+            for path in operation.objects() {
+                side.send(&Call::new(Who::Admin, "PATCH", path.clone()).content_type(MERGE).body(&release), None).await?;
+                side.send(&Call::new(Who::Admin, "DELETE", path), None).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn steps(&mut self, operation: &Operation) -> anyhow::Result<Option<Difference>> {

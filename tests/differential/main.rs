@@ -93,7 +93,9 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
     let setup = setup::operations();
     let random = std::iter::repeat_with(|| generator.next()).take(usize::try_from(operations).unwrap());
     let mut done = Vec::new();
-    for (index, operation) in setup.into_iter().map(|operation| (true, operation)).chain(random.map(|operation| (false, operation))).enumerate() {
+    for (index, operation) in
+        setup.into_iter().map(|operation| (true, operation)).chain(random.map(|operation| (false, operation))).enumerate()
+    {
         let (is_setup, operation) = operation;
         if index % 250 == 249 {
             say(&format!("lane {number}: {index} operations"));
@@ -104,6 +106,10 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
                 let mut before = done.clone();
                 before.push(operation.clone());
                 outcome.found.push((before, difference));
+                if let Err(problem) = lane.heal(&operation).await {
+                    outcome.failed = Some(format!("{problem:#}"));
+                    break;
+                }
             }
             Err(problem) => {
                 outcome.failed = Some(format!("{problem:#}"));
@@ -123,7 +129,8 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
 
 /// Runs all lanes, tells the counts, and fails with each sort of difference, shrunk.
 async fn compare(targets: [Arc<dyn Target>; 2], name: &str) {
-    let (seed, lanes, operations) = (number("DIFFERENTIAL_SEED", 1), number("DIFFERENTIAL_LANES", 6), number("DIFFERENTIAL_OPERATIONS", 10_000));
+    let (seed, lanes, operations) =
+        (number("DIFFERENTIAL_SEED", 1), number("DIFFERENTIAL_LANES", 6), number("DIFFERENTIAL_OPERATIONS", 10_000));
     let began = Instant::now();
     // A kcp that is reused has the workspaces of earlier runs.
     let run = format!("{name}{}", std::process::id());

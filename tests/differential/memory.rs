@@ -14,8 +14,8 @@ pub(crate) struct Memory {
     counts: BTreeMap<&'static str, usize>,
     /// All resourceVersions of one object in the order they were first seen, by uid.
     versions: BTreeMap<String, Vec<String>>,
-    /// The uid of the object with a key such as `t1/Widget/default/a` that was seen last.
-    uids: BTreeMap<String, String>,
+    /// The uids that the objects with a key such as `t1/Widget/default/a` had, one after the other.
+    uids: BTreeMap<String, Vec<String>>,
     /// Tokens and resourceVersions of lists by the plan's names.
     remembered: BTreeMap<String, String>,
 }
@@ -89,9 +89,26 @@ impl Memory {
         self.versions.insert(uid.to_owned(), vec![version.to_owned()]);
     }
 
-    /// Notes which object has a key now.
-    pub(crate) fn name(&mut self, key: String, uid: &str) {
-        self.uids.insert(key, uid.to_owned());
+    /// Notes which object has a key now. Its uid's symbol is that key and how many had it before.
+    pub(crate) fn name(&mut self, key: &str, uid: &str) {
+        let uids = self.uids.entry(key.to_owned()).or_default();
+        let position = uids.iter().position(|known| known == uid).unwrap_or(uids.len());
+        if position == uids.len() {
+            uids.push(uid.to_owned());
+        }
+        self.met.entry(uid.to_owned()).or_insert_with(|| format!("<uid {position} of {key}>"));
+    }
+
+    /// Numbers everything anew, after a difference: what one server alone has told must not make all later answers differ.
+    pub(crate) fn start_anew(&mut self) {
+        self.met.clear();
+        self.counts.clear();
+        for uids in self.uids.values_mut() {
+            uids.drain(..uids.len().saturating_sub(1));
+        }
+        for versions in self.versions.values_mut() {
+            versions.drain(..versions.len().saturating_sub(1));
+        }
     }
 
     /// Replaces the symbols of a plan. What was never seen becomes something that no server has.
@@ -109,13 +126,14 @@ impl Memory {
     }
 
     fn meaning(&self, symbol: &str) -> String {
-        let versions = |key: &str| self.uids.get(key).and_then(|uid| self.versions.get(uid));
+        let uid = |key: &str| self.uids.get(key).and_then(|all| all.last());
+        let versions = |key: &str| uid(key).and_then(|uid| self.versions.get(uid));
         match symbol.split_once(':') {
             Some(("rv", key)) => versions(key).and_then(|all| all.last()).cloned().unwrap_or_else(|| "1".to_owned()),
             Some(("oldrv", key)) => {
                 versions(key).and_then(|all| all.len().checked_sub(2).map(|index| all[index].clone())).unwrap_or_else(|| "1".to_owned())
             }
-            Some(("uid", key)) => self.uids.get(key).cloned().unwrap_or_else(|| "00000000-0000-4000-8000-000000000000".to_owned()),
+            Some(("uid", key)) => uid(key).cloned().unwrap_or_else(|| "00000000-0000-4000-8000-000000000000".to_owned()),
             _ => self.remembered.get(symbol).cloned().unwrap_or_else(|| "unknown".to_owned()),
         }
     }

@@ -1,5 +1,6 @@
 //! What a run does: operations that name everything by symbols, so that the same plan runs on any server and can lose parts.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -82,6 +83,19 @@ impl Call {
         self
     }
 
+    /// The direct path of the one object that this is about, if it is of a test kind.
+    fn object(&self) -> Option<String> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let path = &path[path.rfind("/clusters/⟦")?..];
+        let parts: Vec<&str> = path.split('/').collect();
+        let plural = parts.iter().position(|part| ["widgets", "gadgets", "boards", "crates", "configmaps"].contains(part))?;
+        let name = match parts.get(plural + 1) {
+            Some(name) => (*name).to_owned(),
+            None => serde_json::from_str::<Value>(self.body.as_ref()?).ok()?["metadata"]["name"].as_str()?.to_owned(),
+        };
+        Some(format!("{}/{name}", parts[..=plural].join("/")))
+    }
+
     /// Another parameter.
     pub(crate) fn with(mut self, parameter: &str) -> Self {
         self.path.push(if self.path.contains('?') { '&' } else { '?' });
@@ -131,6 +145,15 @@ pub(crate) enum Step {
     Pause(Duration),
 }
 
+impl Step {
+    fn call(&self) -> Option<&Call> {
+        match self {
+            Self::Call(call) | Self::Late(call, _) | Self::Watch(call) | Self::Pages(call) | Self::Until(call, ..) => Some(call),
+            Self::Pause(_) => None,
+        }
+    }
+}
+
 /// A few requests that belong together.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
@@ -142,6 +165,11 @@ pub(crate) struct Operation {
 impl Operation {
     pub(crate) fn one(kind: &'static str, call: Call) -> Self {
         Self { kind, steps: vec![Step::Call(call)] }
+    }
+
+    /// The direct paths of the objects of the test kinds that this writes or reads by name.
+    pub(crate) fn objects(&self) -> BTreeSet<String> {
+        self.steps.iter().filter_map(|step| step.call()?.object()).collect()
     }
 }
 

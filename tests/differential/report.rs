@@ -75,7 +75,13 @@ fn first_difference(one: &Value, other: &Value, path: &str) -> String {
             let differing = keys.into_iter().find(|key| left.get(*key) != right.get(*key));
             differing.map_or_else(
                 || path.to_owned(),
-                |key| first_difference(left.get(key).unwrap_or(&Value::Null), right.get(key).unwrap_or(&Value::Null), &format!("{path}/{key}")),
+                |key| {
+                    first_difference(
+                        left.get(key).unwrap_or(&Value::Null),
+                        right.get(key).unwrap_or(&Value::Null),
+                        &format!("{path}/{key}"),
+                    )
+                },
             )
         }
         (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {

@@ -94,7 +94,11 @@ pub(crate) fn bind(workspace: &str, export: &str, claims: &Value) -> Operation {
             Step::Until(Call::get(format!("{}{list}", direct(workspace))), Holds::Code(200), STRUCTURE),
             Step::Until(Call::get(format!("{}{list}", through(export, workspace))), Holds::Code(200), STRUCTURE),
             Step::Until(Call::get(format!("{}{list}", through(export, "*"))), Holds::Code(200), STRUCTURE),
-            Step::Until(Call::get(format!("{}{APIS_1}/apiexportendpointslices/{export}", direct("p"))), Holds::Some("/status/endpoints/0/url"), SOON),
+            Step::Until(
+                Call::get(format!("{}{APIS_1}/apiexportendpointslices/{export}", direct("p"))),
+                Holds::Some("/status/endpoints/0/url"),
+                SOON,
+            ),
             Step::Until(Call::get(format!("{}{APIS}/apibindings", through(export, workspace))), Holds::Code(200), SOON),
             Step::Until(Call::get(format!("{}/apis/{group}/v1", direct(workspace))), Holds::Code(200), SOON),
         ],
@@ -187,7 +191,11 @@ pub(crate) fn operations() -> Vec<Operation> {
             steps: vec![
                 Step::Until(Call::get(format!("{}/api/v1/namespaces/default", direct(tenant))), Holds::Code(200), SOON),
                 Step::Call(Call::new(Who::Admin, "POST", format!("{}/api/v1/namespaces", direct(tenant))).body(&team)),
-                Step::Until(Call::get(format!("{}/api/v1/namespaces/team", direct(tenant))), Holds::Is("/status/phase", "Active".into()), SOON),
+                Step::Until(
+                    Call::get(format!("{}/api/v1/namespaces/team", direct(tenant))),
+                    Holds::Is("/status/phase", "Active".into()),
+                    SOON,
+                ),
             ],
         });
     }

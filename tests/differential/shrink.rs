@@ -18,6 +18,20 @@ pub(crate) async fn shrink(
 ) -> (Vec<Operation>, Difference) {
     let began = Instant::now();
     let (mut operations, mut difference) = (operations, first);
+    // Most differences are about one object: what never names it can go at once.
+    if let Some(last) = operations.last() {
+        let about = last.objects();
+        let mut related: Vec<Operation> =
+            operations[..operations.len() - 1].iter().filter(|operation| !operation.objects().is_disjoint(&about)).cloned().collect();
+        related.push(last.clone());
+        if related.len() < operations.len()
+            && let Some((at, found)) = run(&related).await
+            && found.kind == difference.kind
+        {
+            operations = related[..=at].to_vec();
+            difference = found;
+        }
+    }
     let mut part = operations.len().div_ceil(2).max(1);
     loop {
         let mut start = 0;

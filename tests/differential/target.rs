@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use http::{HeaderMap, Request, header};
 use http_body_util::BodyExt as _;
-use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
-use kube::client::Body;
 use kube::Client;
+use kube::client::Body;
+use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
 use secrecy::ExposeSecret as _;
 
 /// What a server is sent, with all symbols replaced.
@@ -56,7 +56,8 @@ pub(crate) struct Https {
 }
 
 /// The users besides the administrator, in the form of kcp's `--token-auth-file`.
-pub(crate) const TOKENS: &str = "tenant-token,tenant,uid-tenant,\"team-tenants\"\nnobody-token,nobody,uid-nobody\nruntime-token,runtime,uid-runtime,\"team-runtime\"\n";
+pub(crate) const TOKENS: &str =
+    "tenant-token,tenant,uid-tenant,\"team-tenants\"\nnobody-token,nobody,uid-nobody\nruntime-token,runtime,uid-runtime,\"team-runtime\"\n";
 
 /// Longer than any answer takes; kcp waits 3 s for a resourceVersion of the future.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);

@@ -143,7 +143,7 @@ impl Generator {
             (20, Self::virtual_oddity),
             (20, Self::identity),
             (25, Self::built_in),
-            (6, Self::structure),
+            (12, Self::structure),
         ]);
         make(self)
     }
@@ -180,7 +180,8 @@ impl Generator {
     }
 
     fn any_object(&mut self) -> Object {
-        let kind = self.dice.weighted(&[(50, Kind::Widget), (15, Kind::Gadget), (12, Kind::Board), (10, Kind::Crate), (13, Kind::ConfigMap)]);
+        let kind =
+            self.dice.weighted(&[(50, Kind::Widget), (15, Kind::Gadget), (12, Kind::Board), (10, Kind::Crate), (13, Kind::ConfigMap)]);
         let workspace = if kind == Kind::Crate { "t1" } else { self.workspace() };
         let namespace = match kind {
             Kind::Board => "",

@@ -78,7 +78,10 @@ impl Generator {
             ("even", json!([0, 2, 4, -2])),
             ("code", json!(["ab", "abcde"])),
             ("title", json!(["ab", "a title", "ünïcödé"])),
-            ("parts", json!([[{"name": "p"}], [{"name": "p", "count": 3}, {"name": "q", "note": "n"}], [], [{"name": "r"}, {"name": "p"}]])),
+            (
+                "parts",
+                json!([[{"name": "p"}], [{"name": "p", "count": 3}, {"name": "q", "note": "n"}], [], [{"name": "r"}, {"name": "p"}]]),
+            ),
             ("tags", json!([["a"], ["a", "b"], ["c", "b", "a"], []])),
             ("steps", json!([["one"], ["one", "two", "one"]])),
             ("port", json!([80, "http"])),

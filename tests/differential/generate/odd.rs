@@ -81,7 +81,9 @@ impl Generator {
             13 => Call::new(Who::Admin, "DELETE", format!("{}{in_default}/a", through("lab", "*"))),
             14 => Call::get(format!("{}/version", through("lab", "*"))),
             15 => Call::get(format!("{}{binding}", through("lab", workspace))),
-            16 => Call::new(Who::Admin, "PATCH", format!("{}{binding}", through("lab", workspace))).content_type(MERGE).body(&json!({"metadata": {"labels": {"a": "b"}}})),
+            16 => Call::new(Who::Admin, "PATCH", format!("{}{binding}", through("lab", workspace)))
+                .content_type(MERGE)
+                .body(&json!({"metadata": {"labels": {"a": "b"}}})),
             17 => Call::new(Who::Admin, "DELETE", format!("{}{binding}", through("lab", workspace))),
             18 => Call::get(format!("{}{APIS_1}/apibindings", through("store", "*"))),
             19 => Call::get(format!("{}/apis/store.example.org/v1/crates", through("lab", "t1"))),
@@ -104,14 +106,23 @@ impl Generator {
             0 => Call::get(path),
             1 => Call::get(collection),
             2 => Call::new(Who::Admin, "POST", collection).body(&body).with("dryRun=All"),
-            3 => Call::new(Who::Admin, "PATCH", path).content_type(MERGE).body(&json!({"metadata": {"labels": {"x": "y"}}})).with("dryRun=All"),
+            3 => Call::new(Who::Admin, "PATCH", path)
+                .content_type(MERGE)
+                .body(&json!({"metadata": {"labels": {"x": "y"}}}))
+                .with("dryRun=All"),
             4 => Call::new(Who::Admin, "PUT", format!("{path}/status")).body(&body).with("dryRun=All"),
             5 => Call::new(Who::Admin, "DELETE", path).with("dryRun=All"),
             6 => Call::new(Who::Admin, "DELETE", collection).with("dryRun=All&labelSelector=none"),
             7 => Call::get(format!("{}/apis", Self::prefix(door, &object))),
             8 => Call::get(format!("{}{}/{}", through(object.kind.export(), "*"), object.kind.group_path(), object.kind.plural())),
             9 => Call::get(format!("/clusters/*{}/{}", object.kind.group_path(), object.kind.plural())),
-            10 => Call::get(*self.dice.one(&["/version", "/clusters/nosuchcluster/api/v1/namespaces", "/clusters/A_B/api", "/clusters/root:nope/apis", "/api/v1/namespaces"])),
+            10 => Call::get(*self.dice.one(&[
+                "/version",
+                "/clusters/nosuchcluster/api/v1/namespaces",
+                "/clusters/A_B/api",
+                "/clusters/root:nope/apis",
+                "/api/v1/namespaces",
+            ])),
             _ => Call::get(collection).with("watch=1&timeoutSeconds=1"),
         };
         let call = call.as_who(if door == Door::Direct && who == Who::Runtime { Who::Nobody } else { who });

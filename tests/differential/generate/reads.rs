@@ -97,7 +97,14 @@ impl Generator {
     pub(super) fn as_table(&mut self) -> Operation {
         if self.dice.percent(50) {
             let (object, door) = (self.object(), self.door());
-            let accept = *self.dice.one(&[TABLE, PARTIAL, PARTIAL_LIST, "application/yaml;q=0.1,*/*", "text/html", "application/json;as=Table;v=v9;g=meta.k8s.io"]);
+            let accept = *self.dice.one(&[
+                TABLE,
+                PARTIAL,
+                PARTIAL_LIST,
+                "application/yaml;q=0.1,*/*",
+                "text/html",
+                "application/json;as=Table;v=v9;g=meta.k8s.io",
+            ]);
             let path = Self::path(door, &object);
             return Operation::one("other forms", self.call(door, object.workspace, "GET", path).accept(accept));
         }
@@ -169,7 +176,8 @@ impl Generator {
 
     pub(super) fn discovery(&mut self) -> Operation {
         let workspace = self.workspace();
-        let door = if self.dice.percent(40) { through("lab", if self.dice.percent(50) { "*" } else { workspace }) } else { direct(workspace) };
+        let door =
+            if self.dice.percent(40) { through("lab", if self.dice.percent(50) { "*" } else { workspace }) } else { direct(workspace) };
         let path = *self.dice.one(&[
             "/api",
             "/api/v1",

@@ -128,10 +128,10 @@ impl Generator {
         self.rolls += 1;
         let version = format!("v{}", self.rolls + 1);
         let mut kind = setup::kinds().swap_remove(0);
-        kind["versions"][0]["schema"]["properties"]["spec"]["properties"]["fresh"] =
-            json!({"type": "string", "default": version});
+        kind["versions"][0]["schema"]["properties"]["spec"]["properties"]["fresh"] = json!({"type": "string", "default": version});
         let name = format!("{version}.widgets.lab.example.org");
-        let resource = |plural: &str, schema: &str| json!({"name": plural, "group": "lab.example.org", "schema": schema, "storage": {"crd": {}}});
+        let resource =
+            |plural: &str, schema: &str| json!({"name": plural, "group": "lab.example.org", "schema": schema, "storage": {"crd": {}}});
         let resources = json!([
             resource("widgets", &name),
             resource("gadgets", "v1.gadgets.lab.example.org"),
@@ -154,7 +154,8 @@ impl Generator {
         steps.push(Step::Pause(HEARD));
         for tenant in tenants {
             let probe = Self::widget_named(tenant, "probe");
-            let body = json!({"apiVersion": "lab.example.org/v1", "kind": "Widget", "metadata": {"name": "probe"}, "spec": {"size": "small"}});
+            let body =
+                json!({"apiVersion": "lab.example.org/v1", "kind": "Widget", "metadata": {"name": "probe"}, "spec": {"size": "small"}});
             for door in [Door::Direct, Door::Virtual] {
                 let create = Call::new(Who::Admin, "POST", Self::collection(door, &probe)).with("dryRun=All").body(&body);
                 let has_default = Holds::Is("/spec/fresh", version.clone().into());
@@ -232,7 +233,10 @@ impl Generator {
             Step::Call(Call::new(Who::Admin, "POST", format!("{accounts}/{name}/token")).body(&request(seconds))),
             Step::Call(Call::new(Who::Admin, "POST", format!("{accounts}/{name}/token")).body(&request(600)).remember(name.clone())),
             Step::Call(Call::new(Who::Admin, "POST", format!("{accounts}/nobody-home/token")).body(&request(600))),
-            Step::Call(Call::new(Who::Admin, "POST", format!("{}/api/v1/namespaces/default/serviceaccounts/{name}/token", through("lab", "t1"))).body(&request(600))),
+            Step::Call(
+                Call::new(Who::Admin, "POST", format!("{}/api/v1/namespaces/default/serviceaccounts/{name}/token", through("lab", "t1")))
+                    .body(&request(600)),
+            ),
             Step::Until(list.clone(), Holds::Code(403), SOON),
             Step::Call(Call::get(format!("{}{WIDGETS}", direct("t2"))).as_who(bearer.clone())),
             Step::Call(Call::get("/apis/lab.example.org/v1/widgets").as_who(bearer)),
@@ -253,7 +257,8 @@ impl Generator {
         let name = format!("ns-{}", self.made);
         let all = format!("{}/api/v1/namespaces", direct("t1"));
         let one = format!("{all}/{name}");
-        let widget = json!({"apiVersion": "lab.example.org/v1", "kind": "Widget", "metadata": {"name": "inside"}, "spec": {"size": "small"}});
+        let widget =
+            json!({"apiVersion": "lab.example.org/v1", "kind": "Widget", "metadata": {"name": "inside"}, "spec": {"size": "small"}});
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}});
         let widgets = format!("{}/apis/lab.example.org/v1/namespaces/{name}/widgets", direct("t1"));
         let steps = vec![
@@ -278,7 +283,8 @@ impl Generator {
         self.made += 1;
         let name = format!("owner-{}", self.made);
         let owner = Object { workspace: "t1", kind: Kind::Gadget, namespace: "default", name };
-        let owned = Object { kind: *self.dice.one(&[Kind::Widget, Kind::ConfigMap]), name: format!("owned-{}", self.made), ..owner.clone() };
+        let owned =
+            Object { kind: *self.dice.one(&[Kind::Widget, Kind::ConfigMap]), name: format!("owned-{}", self.made), ..owner.clone() };
         let mut body = self.body(&owned);
         let block = self.dice.percent(40);
         body["metadata"]["ownerReferences"] = json!([{"apiVersion": "lab.example.org/v1", "kind": "Gadget", "name": owner.name,

@@ -77,7 +77,10 @@ impl Generator {
             6 => merge(&mut body["metadata"], json!({"annotations": {"x.kcp.io/y": "z"}})),
             7 => merge(&mut body["metadata"], json!({"labels": {"x.kcp.io/y": "z"}})),
             8 => merge(&mut body["metadata"], json!({"resourceVersion": "5"})),
-            9 => merge(&mut body["metadata"], json!({"uid": "11111111-1111-4111-8111-111111111111", "generation": 9, "creationTimestamp": "2001-01-01T00:00:00Z"})),
+            9 => merge(
+                &mut body["metadata"],
+                json!({"uid": "11111111-1111-4111-8111-111111111111", "generation": 9, "creationTimestamp": "2001-01-01T00:00:00Z"}),
+            ),
             10 => merge(&mut body["metadata"], json!({"finalizers": ["nogroup"]})),
             11 => merge(&mut body["metadata"], json!({"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x"}]})),
             12 => merge(&mut body["metadata"], json!({"labels": {"a": 1}})),
@@ -88,7 +91,15 @@ impl Generator {
         if self.dice.percent(30) {
             body["spec"]["alsobogus"] = json!({"deep": 1});
         }
-        let validation = *self.dice.one(&["fieldValidation=Strict", "fieldValidation=Warn", "fieldValidation=Ignore", "fieldValidation=Bad", "dryRun=All", "dryRun=Bad", "pretty=true"]);
+        let validation = *self.dice.one(&[
+            "fieldValidation=Strict",
+            "fieldValidation=Warn",
+            "fieldValidation=Ignore",
+            "fieldValidation=Bad",
+            "dryRun=All",
+            "dryRun=Bad",
+            "pretty=true",
+        ]);
         call = call.with(validation);
         if self.dice.percent(70) && !validation.starts_with("dryRun") {
             call = call.with("dryRun=All");
@@ -120,7 +131,10 @@ impl Generator {
             0 => {}
             1 => body["metadata"]["resourceVersion"] = format!("⟦oldrv:{key}⟧").into(),
             2 => body["metadata"]["resourceVersion"] = "garbage".into(),
-            3 => merge(&mut body["metadata"], json!({"resourceVersion": format!("⟦rv:{key}⟧"), "uid": "11111111-1111-4111-8111-111111111111"})),
+            3 => merge(
+                &mut body["metadata"],
+                json!({"resourceVersion": format!("⟦rv:{key}⟧"), "uid": "11111111-1111-4111-8111-111111111111"}),
+            ),
             4 => merge(&mut body["metadata"], json!({"resourceVersion": format!("⟦rv:{key}⟧"), "name": "another"})),
             _ => merge(&mut body["metadata"], json!({"resourceVersion": format!("⟦rv:{key}⟧")})),
         }
@@ -217,11 +231,17 @@ impl Generator {
         let object = self.object();
         let key = object.key();
         let patch = match self.dice.below(12) {
-            0 => json!([{"op": "test", "path": "/metadata/name", "value": object.name}, {"op": "add", "path": "/metadata/labels", "value": {"by": "json"}}]),
-            1 => json!([{"op": "test", "path": "/metadata/name", "value": "another"}, {"op": "add", "path": "/metadata/labels", "value": {}}]),
+            0 => {
+                json!([{"op": "test", "path": "/metadata/name", "value": object.name}, {"op": "add", "path": "/metadata/labels", "value": {"by": "json"}}])
+            }
+            1 => {
+                json!([{"op": "test", "path": "/metadata/name", "value": "another"}, {"op": "add", "path": "/metadata/labels", "value": {}}])
+            }
             2 => json!([{"op": "add", "path": "/metadata/labels/color", "value": "black"}]),
             3 => json!([{"op": "remove", "path": "/metadata/labels"}]),
-            4 => json!([{"op": "test", "path": "/metadata/resourceVersion", "value": format!("⟦rv:{key}⟧")}, {"op": "add", "path": "/metadata/annotations/example.org~1note", "value": "json"}]),
+            4 => {
+                json!([{"op": "test", "path": "/metadata/resourceVersion", "value": format!("⟦rv:{key}⟧")}, {"op": "add", "path": "/metadata/annotations/example.org~1note", "value": "json"}])
+            }
             5 => json!([{"op": "replace", "path": "/spec/size", "value": "large"}]),
             6 => json!([{"op": "add", "path": "/spec/parts/-", "value": {"name": "added"}}]),
             7 => json!([{"op": "copy", "from": "/metadata/name", "path": "/spec/title"}]),
@@ -367,7 +387,12 @@ impl Generator {
     /// stop at the claim.
     pub(super) fn delete_collection(&mut self) -> Operation {
         let object = self.object();
-        let selector = *self.dice.one(&["labelSelector=color%3Dblue", "labelSelector=none", "fieldSelector=metadata.name%3Da", "limit=1&labelSelector=color"]);
+        let selector = *self.dice.one(&[
+            "labelSelector=color%3Dblue",
+            "labelSelector=none",
+            "fieldSelector=metadata.name%3Da",
+            "limit=1&labelSelector=color",
+        ]);
         let path = format!("{}?{selector}", Self::collection(Door::Direct, &object));
         let call = self.call(Door::Direct, object.workspace, "DELETE", path);
         Operation::one("delete a collection", call)
