@@ -45,3 +45,19 @@ impl Dice {
         of[0].1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_throws_the_same_and_another_lane_something_else() {
+        let throws = |seed, lane| {
+            let mut dice = Dice::new(seed, lane);
+            (0..20).map(|_| dice.below(1000)).collect::<Vec<_>>()
+        };
+        assert_eq!(throws(1, 2), throws(1, 2));
+        assert_ne!(throws(1, 2), throws(1, 3));
+        assert_ne!(throws(1, 2), throws(2, 2));
+    }
+}

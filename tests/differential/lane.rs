@@ -218,7 +218,7 @@ impl Side {
             let page = body["items"].as_array().cloned().unwrap_or_default();
             pages.push(json!([page.len(), body["metadata"]["remainingItemCount"]]));
             items.extend(page);
-            token = body["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+            body["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
             if token.is_empty() {
                 let whole = json!({"kind": body["kind"], "apiVersion": body["apiVersion"], "items": items}).to_string();
                 let mut answer = normal(&Got { text: whole, ..got }, Reading::default(), &mut self.memory);

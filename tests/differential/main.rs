@@ -15,6 +15,7 @@
 //! - `DIFFERENTIAL_OPERATIONS`: how many random operations (10 000).
 //! - `DIFFERENTIAL_SEED`: where the dice begin (1).
 //! - `DIFFERENTIAL_LANES`: how many lanes (6).
+//! - `DIFFERENTIAL_SHRINK`: 0 shows differences as they were found, without looking for the fewest operations that lead to each (1).
 //! - `KCP_TEST_KUBECONFIG`: the admin kubeconfig of a kcp that runs already, started with the users of [`target::TOKENS`].
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
@@ -72,12 +73,25 @@ async fn real_kcp() -> (Option<KcpServer>, Arc<dyn Target>, tempfile::TempDir) {
     (Some(server), Arc::new(target), folder)
 }
 
-/// What one lane found: differences with the operations before each.
+/// A difference, and the random operations of its lane up to and with the one that differs.
+struct Found {
+    operations: Vec<Operation>,
+    difference: Difference,
+}
+
+/// What one lane found.
 struct Outcome {
     lane: u64,
     counts: Counts,
-    found: Vec<(Vec<Operation>, Difference)>,
+    found: Vec<Found>,
     failed: Option<String>,
+}
+
+/// Differences that look like one fault.
+struct Sort<'a> {
+    count: usize,
+    lane: u64,
+    first: &'a Found,
 }
 
 async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number: u64, operations: u64) -> Outcome {
@@ -103,9 +117,8 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
         match lane.run(&operation).await {
             Ok(None) => {}
             Ok(Some(difference)) => {
-                let mut before = done.clone();
-                before.push(operation.clone());
-                outcome.found.push((before, difference));
+                let operations = done.iter().chain([&operation]).cloned().collect();
+                outcome.found.push(Found { operations, difference });
                 if let Err(problem) = lane.heal(&operation).await {
                     outcome.failed = Some(format!("{problem:#}"));
                     break;
@@ -144,32 +157,39 @@ async fn compare(targets: [Arc<dyn Target>; 2], name: &str) {
     say(&format!("seed {seed}, {lanes} lanes\n{}", report::table(&counts, began.elapsed())));
     let mut failures: Vec<String> =
         outcomes.iter().filter_map(|outcome| outcome.failed.as_ref().map(|why| format!("lane {}: {why}", outcome.lane))).collect();
-    let mut sorts: BTreeMap<String, (usize, u64, &(Vec<Operation>, Difference))> = BTreeMap::new();
-    for outcome in &outcomes {
-        for found in &outcome.found {
-            let entry = sorts.entry(report::signature(&found.1)).or_insert((0, outcome.lane, found));
-            entry.0 += 1;
-            if found.0.len() < entry.2.0.len() {
-                *entry = (entry.0, outcome.lane, found);
-            }
-        }
-    }
-    for (signature, (count, ..)) in &sorts {
-        say(&format!("{count} × {signature}"));
+    let sorts = sorts(&outcomes);
+    for (signature, sort) in &sorts {
+        say(&format!("{} × {signature}", sort.count));
     }
     let shrinking = Instant::now();
-    for (index, (signature, (count, lane, (operations, difference)))) in sorts.iter().enumerate() {
+    for (index, (signature, Sort { count, lane, first })) in sorts.iter().enumerate() {
         let left = SHRINK_WITHIN.saturating_sub(shrinking.elapsed());
         let rerun = async |operations: &[Operation]| first_difference(&targets, &format!("{run}s{index}"), operations).await;
         let (operations, difference) = if number("DIFFERENTIAL_SHRINK", 1) == 0 {
-            let last = operations.last().cloned().into_iter().collect();
-            (last, difference.clone())
+            (first.operations.last().cloned().into_iter().collect(), first.difference.clone())
         } else {
-            shrink::shrink(operations.clone(), difference.clone(), left, rerun).await
+            shrink::shrink(first.operations.clone(), first.difference.clone(), left, rerun).await
         };
         failures.push(format!("{count} × {signature}\n{}", report::difference(seed, *lane, &operations, &difference)));
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+}
+
+/// The differences by what they have in common, in the order in which they were first seen: later ones may follow from earlier ones.
+fn sorts(outcomes: &[Outcome]) -> Vec<(String, Sort<'_>)> {
+    let mut sorts: BTreeMap<String, Sort<'_>> = BTreeMap::new();
+    for outcome in outcomes {
+        for found in &outcome.found {
+            let sort = sorts.entry(report::signature(&found.difference)).or_insert(Sort { count: 0, lane: outcome.lane, first: found });
+            sort.count += 1;
+            if found.operations.len() < sort.first.operations.len() {
+                (sort.lane, sort.first) = (outcome.lane, found);
+            }
+        }
+    }
+    let mut sorts: Vec<_> = sorts.into_iter().collect();
+    sorts.sort_by_key(|(_, sort)| sort.first.operations.len());
+    sorts
 }
 
 /// Runs operations on fresh workspaces, up to the first difference.

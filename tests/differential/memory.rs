@@ -156,3 +156,29 @@ fn base_62(bytes: &[u8]) -> String {
     text.reverse();
     String::from_utf8(text).expect("digits are ASCII")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_of_an_export_is_the_one_in_the_labels_of_kcp() {
+        // Seen on kcp v0.28.0: the export `lab` of the logical cluster `19ctilck6a6bn89n`.
+        assert_eq!(base_62(&Sha224::digest("19ctilck6a6bn89n:lab")), "7RBQE7dgZPyOhhWgITiCNFQBYOLQeN98dxrnU7");
+    }
+
+    #[test]
+    fn a_symbol_that_means_nothing_yet_becomes_what_no_server_has() {
+        let mut memory = Memory::default();
+        memory.remember("t1", "cluster-one");
+        assert_eq!(
+            memory.resolve("/clusters/⟦t1⟧/x?resourceVersion=⟦rv:t1/Widget/default/a⟧"),
+            "/clusters/cluster-one/x?resourceVersion=1"
+        );
+        memory.name("t1/Widget/default/a", "uid-1");
+        for version in ["5", "9"] {
+            memory.version("uid-1", version);
+        }
+        assert_eq!(memory.resolve("⟦oldrv:t1/Widget/default/a⟧ ⟦rv:t1/Widget/default/a⟧ ⟦uid:t1/Widget/default/a⟧"), "5 9 uid-1");
+    }
+}

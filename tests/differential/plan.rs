@@ -73,7 +73,7 @@ impl Call {
         self
     }
 
-    pub(crate) fn as_who(mut self, who: Who) -> Self {
+    pub(crate) fn by(mut self, who: Who) -> Self {
         self.who = who;
         self
     }

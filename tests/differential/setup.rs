@@ -151,7 +151,7 @@ fn rights() -> Vec<Operation> {
     let mut steps = role("p", "content", &content, &json!([user("runtime"), account]));
     steps.extend(role("t1", "everything", &everything, &json!([user("tenant")])));
     steps.extend(role("t2", "reading", &reading, &json!([user("tenant")])));
-    let list = |who: Who, path: String| Step::Until(Call::get(path).as_who(who), Holds::Code(200), SOON);
+    let list = |who: Who, path: String| Step::Until(Call::get(path).by(who), Holds::Code(200), SOON);
     let sa = Who::Bearer("sa".to_owned());
     let token_path = format!("{accounts}/runtime/token");
     let widgets = "/apis/lab.example.org/v1/widgets";

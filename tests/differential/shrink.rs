@@ -58,3 +58,52 @@ pub(crate) async fn shrink(
         part = part.div_ceil(2).max(1).min(operations.len().max(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Call;
+    use serde_json::Value;
+
+    fn get(name: &str) -> Operation {
+        Operation::one("get", Call::get(format!("/clusters/⟦t1⟧/api/v1/namespaces/default/configmaps/{name}")))
+    }
+
+    fn found(operation: &Operation) -> Difference {
+        Difference { kind: operation.kind, step: operation.to_string(), answers: [Value::Null, Value::Bool(true)] }
+    }
+
+    /// A difference that needs the operations on `needed`, in this order, and then the last.
+    async fn shrunk(all: &[&str], needed: &[&str]) -> Vec<String> {
+        let operations: Vec<Operation> = all.iter().map(|name| get(name)).collect();
+        let difference = found(operations.last().unwrap());
+        let needed: Vec<String> = needed.iter().map(|name| get(name).to_string()).collect();
+        let run = async |operations: &[Operation]| {
+            let mut left = needed.iter();
+            let mut next = left.next();
+            for (at, operation) in operations.iter().enumerate() {
+                if next == Some(&operation.to_string()) {
+                    next = left.next();
+                    if next.is_none() {
+                        return Some((at, found(operation)));
+                    }
+                }
+            }
+            None
+        };
+        let (operations, _) = shrink(operations, difference, Duration::from_secs(60), run).await;
+        operations.iter().map(|operation| operation.to_string().rsplit('/').next().unwrap().to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_what_leads_to_the_difference_is_left() {
+        for (why, all, needed) in [
+            ("one object", &["a", "b", "a", "c", "d", "a"][..], &["a", "a"][..]),
+            ("two objects", &["a", "b", "c", "d", "e", "f", "g"], &["b", "e", "g"]),
+            ("the last alone", &["a", "b", "c"], &["c"]),
+            ("everything", &["a", "b", "c"], &["a", "b", "c"]),
+        ] {
+            assert_eq!(shrunk(all, needed).await, needed, "{why}");
+        }
+    }
+}

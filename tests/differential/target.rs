@@ -60,7 +60,7 @@ pub(crate) const TOKENS: &str =
     "tenant-token,tenant,uid-tenant,\"team-tenants\"\nnobody-token,nobody,uid-nobody\nruntime-token,runtime,uid-runtime,\"team-runtime\"\n";
 
 /// Longer than any answer takes; kcp waits 3 s for a resourceVersion of the future.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
 impl Https {
     /// The server and administrator of a kcp's own kubeconfig; the other users are those of [`TOKENS`].

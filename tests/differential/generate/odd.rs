@@ -125,7 +125,7 @@ impl Generator {
             ])),
             _ => Call::get(collection).with("watch=1&timeoutSeconds=1"),
         };
-        let call = call.as_who(if door == Door::Direct && who == Who::Runtime { Who::Nobody } else { who });
+        let call = call.by(if door == Door::Direct && who == Who::Runtime { Who::Nobody } else { who });
         if call.path.contains("watch=1") {
             return Operation { kind: "identity", steps: vec![super::Step::Watch(call)] };
         }

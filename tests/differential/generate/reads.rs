@@ -86,7 +86,6 @@ impl Generator {
             "resourceVersion=0&resourceVersionMatch=Exact",
             "resourceVersion=x",
             "continue=abc",
-            "watch=x",
             "timeoutSeconds=x",
             "unknownParameter=1",
         ]);
@@ -112,7 +111,7 @@ impl Generator {
         let accept = *self.dice.one(&[TABLE, PARTIAL_LIST, PARTIAL, "application/json;as=Nonsense;v=v1;g=meta.k8s.io, application/json"]);
         let mut call = self.call(door, object.workspace, "GET", path).accept(accept);
         if self.dice.percent(20) {
-            call = call.with(*self.dice.one(&["includeObject=None", "includeObject=Object", "includeObject=Metadata"]));
+            call = call.with(self.dice.one::<&str>(&["includeObject=None", "includeObject=Object", "includeObject=Metadata"]));
         }
         Operation::one("other forms", call)
     }

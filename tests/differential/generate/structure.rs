@@ -177,15 +177,15 @@ impl Generator {
             {"nonResourceURLs": ["/"], "verbs": ["access"]}
         ]);
         let widget = Self::widget_named(workspace, "a");
-        let list = Call::get(format!("{}{WIDGETS}", direct(workspace))).as_who(Who::Nobody);
+        let list = Call::get(format!("{}{WIDGETS}", direct(workspace))).by(Who::Nobody);
         let body = json!({"apiVersion": "lab.example.org/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": "small"}});
         let create = Call::new(Who::Nobody, "POST", Self::collection(Door::Direct, &widget)).with("dryRun=All").body(&body);
         let mut steps = setup::role(workspace, &name, &rules, &json!([setup::user("nobody")]));
         steps.extend([
             Step::Until(list.clone(), Holds::Code(200), SOON),
-            Step::Call(Call::get(Self::path(Door::Direct, &widget)).as_who(Who::Nobody)),
+            Step::Call(Call::get(Self::path(Door::Direct, &widget)).by(Who::Nobody)),
             Step::Call(create),
-            Step::Call(Call::get(format!("{}/apis/lab.example.org/v1/boards", direct(workspace))).as_who(Who::Nobody)),
+            Step::Call(Call::get(format!("{}/apis/lab.example.org/v1/boards", direct(workspace))).by(Who::Nobody)),
             Step::Call(Call::new(Who::Admin, "DELETE", format!("{}{RBAC}/clusterrolebindings/{name}", direct(workspace)))),
             Step::Until(list, Holds::Code(403), SOON),
             Step::Call(Call::new(Who::Admin, "DELETE", format!("{}{RBAC}/clusterroles/{name}", direct(workspace)))),
@@ -208,7 +208,7 @@ impl Generator {
             Step::Until(Call::get(format!("{inside}/default")), Holds::Code(200), STRUCTURE),
             Step::Call(Call::new(Who::Admin, "POST", format!("{inside}/default/configmaps")).body(&map)),
             Step::Call(Call::get(format!("{inside}/default/configmaps/x"))),
-            Step::Call(Call::get(inside.clone()).as_who(Who::Nobody)),
+            Step::Call(Call::get(inside.clone()).by(Who::Nobody)),
             Step::Call(Call::new(Who::Admin, "DELETE", one.clone())),
             Step::Until(Call::get(one), Holds::Code(404), STRUCTURE),
             Step::Until(Call::get(inside), Holds::Code(403), STRUCTURE),
@@ -227,7 +227,7 @@ impl Generator {
         let bearer = Who::Bearer(name.clone());
         let rules = json!([{"apiGroups": ["lab.example.org"], "resources": ["widgets"], "verbs": ["list"]}]);
         let subject = json!([{"kind": "ServiceAccount", "namespace": "default", "name": name}]);
-        let list = Call::get(format!("{}{WIDGETS}", direct("t1"))).as_who(bearer.clone());
+        let list = Call::get(format!("{}{WIDGETS}", direct("t1"))).by(bearer.clone());
         let mut steps = vec![
             Step::Call(Call::new(Who::Admin, "POST", accounts.clone()).body(&body)),
             Step::Call(Call::new(Who::Admin, "POST", format!("{accounts}/{name}/token")).body(&request(seconds))),
@@ -238,8 +238,8 @@ impl Generator {
                     .body(&request(600)),
             ),
             Step::Until(list.clone(), Holds::Code(403), SOON),
-            Step::Call(Call::get(format!("{}{WIDGETS}", direct("t2"))).as_who(bearer.clone())),
-            Step::Call(Call::get("/apis/lab.example.org/v1/widgets").as_who(bearer)),
+            Step::Call(Call::get(format!("{}{WIDGETS}", direct("t2"))).by(bearer.clone())),
+            Step::Call(Call::get("/apis/lab.example.org/v1/widgets").by(bearer)),
         ];
         steps.extend(setup::role("t1", &name, &rules, &subject));
         steps.extend([
@@ -283,9 +283,9 @@ impl Generator {
         self.made += 1;
         let name = format!("owner-{}", self.made);
         let owner = Object { workspace: "t1", kind: Kind::Gadget, namespace: "default", name };
-        let owned =
+        let dependent =
             Object { kind: *self.dice.one(&[Kind::Widget, Kind::ConfigMap]), name: format!("owned-{}", self.made), ..owner.clone() };
-        let mut body = self.body(&owned);
+        let mut body = self.body(&dependent);
         let block = self.dice.percent(40);
         body["metadata"]["ownerReferences"] = json!([{"apiVersion": "lab.example.org/v1", "kind": "Gadget", "name": owner.name,
             "uid": format!("⟦uid:{}⟧", owner.key()), "blockOwnerDeletion": block}]);
@@ -295,15 +295,15 @@ impl Generator {
         let code = if policy == "Orphan" { 200 } else { 404 };
         let mut steps = vec![
             Step::Call(Call::new(Who::Admin, "POST", Self::collection(Door::Direct, &owner)).body(&owner_body)),
-            Step::Call(Call::new(Who::Admin, "POST", Self::collection(Door::Direct, &owned)).body(&body)),
+            Step::Call(Call::new(Who::Admin, "POST", Self::collection(Door::Direct, &dependent)).body(&body)),
             // The collector must know both before it can tell who owns whom.
             Step::Pause(HEARD),
             Step::Call(delete),
             Step::Until(Call::get(Self::path(Door::Direct, &owner)), Holds::Code(404), STRUCTURE),
-            Step::Until(Call::get(Self::path(Door::Direct, &owned)), Holds::Code(code), STRUCTURE),
+            Step::Until(Call::get(Self::path(Door::Direct, &dependent)), Holds::Code(code), STRUCTURE),
         ];
         if policy == "Orphan" {
-            steps.push(Step::Call(Call::new(Who::Admin, "DELETE", Self::path(Door::Direct, &owned))));
+            steps.push(Step::Call(Call::new(Who::Admin, "DELETE", Self::path(Door::Direct, &dependent))));
         }
         Operation { kind: "owner", steps }
     }

@@ -65,7 +65,7 @@ impl Generator {
         let door = self.door();
         let mut call = self.call(door, object.workspace, "POST", Self::collection(door, &object));
         if self.dice.percent(12) {
-            return self.create_generated(&object, call, body);
+            return Self::create_generated(&object, call, body);
         }
         match self.dice.below(20) {
             0 => merge(&mut body, json!({"kind": "Gizmo"})),
@@ -110,7 +110,7 @@ impl Generator {
     }
 
     /// A name that the server completes, and its deletion, so that no list's order depends on it for long.
-    fn create_generated(&mut self, object: &Object, call: Call, mut body: Value) -> Operation {
+    fn create_generated(object: &Object, call: Call, mut body: Value) -> Operation {
         body["metadata"]["name"] = Value::Null;
         body["metadata"]["generateName"] = "gen-".into();
         body["metadata"]["labels"] = json!({"generated": "yes"});
