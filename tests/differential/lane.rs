@@ -92,8 +92,8 @@ impl Lane {
     async fn step(&mut self, step: &Step) -> anyhow::Result<Option<[Value; 2]>> {
         let steady = Reading::default();
         match step {
-            Step::Pause(pause) => {
-                tokio::time::sleep(*pause).await;
+            Step::Pause(length) => {
+                pause(*length).await;
                 Ok(None)
             }
             Step::Call(call) => self.ask(call, steady, None).await.map(Some),
@@ -129,7 +129,7 @@ impl Lane {
                         return Ok(Some(answers));
                     }
                     self.restore(&before);
-                    tokio::time::sleep(LOOK_EVERY).await;
+                    pause(LOOK_EVERY).await;
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Lane {
                 return Ok(answers);
             }
             self.restore(&before);
-            tokio::time::sleep(LOOK_EVERY).await;
+            pause(LOOK_EVERY).await;
         }
     }
 
@@ -253,7 +253,7 @@ impl Side {
             if got.code != 429 {
                 return Ok(got);
             }
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            pause(Duration::from_secs(1)).await;
         }
         self.target.send(&sent).await
     }
@@ -277,7 +277,15 @@ impl Side {
                 return Ok(cluster.to_owned());
             }
             ensure!(began.elapsed() < Duration::from_mins(3), "workspace {name} is not Ready: {}", got.text);
-            tokio::time::sleep(LOOK_EVERY).await;
+            pause(LOOK_EVERY).await;
         }
     }
+}
+
+/// Between two looks, or for what no answer shows the end of.
+async fn pause(length: Duration) {
+    let mut ticks = tokio::time::interval(length);
+    // The first tick is now.
+    ticks.tick().await;
+    ticks.tick().await;
 }
