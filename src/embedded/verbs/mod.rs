@@ -11,6 +11,7 @@ mod meta;
 mod options;
 mod route;
 mod serve;
+mod types;
 mod update;
 mod validate;
 pub(crate) mod watch;
@@ -33,11 +34,7 @@ pub(crate) use route::Way;
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// JSON, with what is said in `Warning` headers.
-    Json {
-        code: u16,
-        body: Bytes,
-        warnings: Vec<String>,
-    },
+    Json { code: u16, body: Bytes, warnings: Vec<String> },
     /// Plain text.
     Text(u16, String),
     /// Something else, with its media type.
