@@ -29,8 +29,10 @@ use super::workspace::Workspace;
 const PROVIDER: &str = "provider";
 /// What is waited for is waited for as long as the longest pause of the runtime, twice.
 const WITHIN: Duration = Duration::from_mins(10);
-/// Between two looks at what is waited for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between the first two looks at what is waited for; the pauses grow with the time that was waited.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest pause between two looks.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// How long a settled world must have been quiet: more than the ten seconds for which a runtime waits for its own writes.
 const QUIET: Duration = Duration::from_secs(30);
 
@@ -346,7 +348,7 @@ impl<'a> Statement<'a> {
         if waited >= *self.shared.within.lock() || self.shared.runs.have_ended() {
             panic!("{}", self.trouble(waited).text());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep((waited / 16).clamp(LOOK, LONGEST_LOOK)).await;
     }
 
     fn trouble(&mut self, waited: Duration) -> Trouble {
