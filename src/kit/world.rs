@@ -329,7 +329,7 @@ impl Shared {
 /// Something that is waited for, and what was seen of it.
 pub(super) struct Statement<'a> {
     shared: &'a Shared,
-    statement: String,
+    text: String,
     place: String,
     since: Instant,
     pub(super) seen: Option<Result<Value, String>>,
@@ -337,24 +337,23 @@ pub(super) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    pub(super) fn new(shared: &'a Shared, statement: String, place: &Location<'_>) -> Self {
+    pub(super) fn new(shared: &'a Shared, text: String, place: &Location<'_>) -> Self {
         let place = format!("{}:{}", place.file(), place.line());
-        Self { shared, statement, place, since: Instant::now(), seen: None, unreadable: None }
+        Self { shared, text, place, since: Instant::now(), seen: None, unreadable: None }
     }
 
     /// Lets a moment pass; fails when there were enough of them, or when nothing is left to wait for.
     pub(super) async fn wait(&mut self) {
         let waited = self.since.elapsed();
-        if waited >= *self.shared.within.lock() || self.shared.runs.have_ended() {
-            panic!("{}", self.trouble(waited).text());
-        }
+        let in_vain = waited >= *self.shared.within.lock() || self.shared.runs.have_ended();
+        assert!(!in_vain, "{}", self.trouble(waited).text());
         tokio::time::sleep((waited / 16).clamp(LOOK, LONGEST_LOOK)).await;
     }
 
     fn trouble(&mut self, waited: Duration) -> Trouble {
         let Shared { journal, lines, runs, .. } = self.shared;
         Trouble {
-            statement: std::mem::take(&mut self.statement),
+            statement: std::mem::take(&mut self.text),
             place: std::mem::take(&mut self.place),
             waited,
             seen: self.seen.take(),
