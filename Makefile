@@ -1,7 +1,7 @@
 # The one entry for everything a developer runs. `make` alone lists it.
 
 # Tests that need a real server, which is built with Go; all others need only Rust.
-REAL_TESTS := kcp dev
+REAL_TESTS := kcp dev_kcp
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 FAST_TESTS := $(filter-out $(REAL_TESTS),$(ALL_TESTS))
 

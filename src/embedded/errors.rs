@@ -153,7 +153,14 @@ impl Refusal {
 
     /// 422: fields are wrong. `about.kind` is the kind in this one answer.
     pub fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
-        let each: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let mut each: Vec<String> = Vec::new();
+        for cause in causes {
+            let text = format!("{}: {}", cause.field, cause.message);
+            // The message says nothing twice; the causes are all there.
+            if !each.contains(&text) {
+                each.push(text);
+            }
+        }
         let list = match each.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),

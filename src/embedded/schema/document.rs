@@ -22,6 +22,9 @@ struct Place {
 /// What is wrong at and below a schema, in the order of upstream. `at` is its path.
 pub(super) fn check(schema: &Value, at: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
+    if flag(schema, "nullable") {
+        causes.push(forbidden(join(at, "nullable"), "nullable cannot be true at the root"));
+    }
     visit(schema, at, true, &Place::default(), &mut causes);
     causes
 }
@@ -131,7 +134,7 @@ fn merging(schema: &Value, at: &str, causes: &mut Vec<Cause>) {
             _ => ("", true),
         };
         if !is_atomic {
-            let shown = items.get("x-kubernetes-list-type").and_then(Value::as_str).map_or_else(|| "null".to_owned(), quoted);
+            let shown = items.get("x-kubernetes-list-type").and_then(Value::as_str).map_or_else(|| quoted("null"), quoted);
             causes.push(invalid_shown(join(&join(at, "items"), field), &shown, what));
         }
     }

@@ -55,19 +55,14 @@ pub(super) fn too_many(field: impl Into<String>, actual: usize, most: i64) -> Ca
     Cause::new("FieldValueTooMany", field, format!("Too many: {actual}: must have at most {most} items"))
 }
 
-/// `field.InternalError`.
-pub(super) fn internal(field: impl Into<String>, detail: &str) -> Cause {
-    Cause::new("InternalError", field, with("Internal error".to_owned(), detail))
-}
-
 fn with(message: String, detail: &str) -> String {
     if detail.is_empty() { message } else { format!("{message}: {detail}") }
 }
 
-/// A value as `field.Error` shows it: scalars plainly, null as `null`, the rest in Go's syntax.
+/// A value as `field.Error` shows it: scalars plainly, null as the text `"null"`, the rest in Go's syntax.
 pub(super) fn shown(value: &Value) -> String {
     match value {
-        Value::Null => "null".to_owned(),
+        Value::Null => quoted("null"),
         Value::String(text) => quoted(text),
         other => go_syntax(other),
     }
@@ -96,10 +91,10 @@ pub(super) fn number_shown(number: &Number) -> String {
     }
 }
 
-/// `%v` of a float64: the shortest form, with an exponent from 1e21 on and below 1e-4.
+/// `%v` of a float64: the shortest form, with an exponent from 1e6 on and below 1e-4.
 pub(super) fn float_shown(float: f64) -> String {
     let magnitude = float.abs();
-    if magnitude == 0.0 || (1e-4..1e21).contains(&magnitude) {
+    if magnitude == 0.0 || (1e-4..1e6).contains(&magnitude) {
         return format!("{float}");
     }
     let text = format!("{float:e}");
@@ -155,12 +150,13 @@ mod tests {
     #[test]
     fn values_are_shown_as_go_shows_them() {
         for (value, text) in [
-            (json!(null), "null"),
+            (json!(null), r#""null""#),
             (json!("a\"\n\u{1}é"), r#""a\"\n\x01é""#),
             (json!(5), "5"),
             (json!(1.5), "1.5"),
             (json!(2.0), "2"),
             (json!(1e21), "1e+21"),
+            (json!(1_000_000.0), "1e+06"),
             (json!(0.00001), "1e-05"),
             (json!(true), "true"),
             (json!({"b": [1, null], "a": "x"}), r#"map[string]interface {}{"a":"x", "b":[]interface {}{1, interface {}(nil)}}"#),
@@ -181,7 +177,6 @@ mod tests {
             (unsupported("a", &json!("x"), ["a", "b"]), r#"Unsupported value: "x": supported values: "a", "b""#),
             (too_long("a", 63), "Too long: may not be more than 63 bytes"),
             (too_many("a", 51, 50), "Too many: 51: must have at most 50 items"),
-            (internal("a", "broken"), "Internal error: broken"),
         ] {
             assert_eq!(cause.message, message);
         }

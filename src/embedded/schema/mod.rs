@@ -83,16 +83,23 @@ impl Schema {
 
     /// What is wrong with an object, a new one or an update of `old`. Of an update, what was wrong and did not change passes.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let mut causes = values::validate(&self.root, object, old, "");
+        self.validate_besides(object, old, Vec::new())
+    }
+
+    /// The same after what was `found` besides, such as in the metadata: that comes first, and may keep rules from being run.
+    pub fn validate_besides(&self, object: &Value, old: Option<&Value>, found: Vec<Cause>) -> Vec<Cause> {
+        let mut causes = found;
+        causes.extend(values::validate(&self.root, object, old, ""));
         causes.extend(embedded::validate(&self.root, object));
         self.lists_and_rules(object, old, true, causes)
     }
 
     /// What is wrong with an update of the `status` subresource. Only the status is looked at, but by CEL rules, and nothing passes for being
     /// unchanged. Messages name fields as below the status, as upstream's do.
-    pub fn validate_status(&self, object: &Value, old: &Value) -> Vec<Cause> {
+    pub fn validate_status(&self, object: &Value, old: &Value, found: Vec<Cause>) -> Vec<Cause> {
         let status = object.get("status").zip(self.root.properties.get("status"));
-        let causes = status.map(|(status, node)| values::validate(node, status, None, "status")).unwrap_or_default();
+        let mut causes = found;
+        causes.extend(status.map(|(status, node)| values::validate(node, status, None, "status")).unwrap_or_default());
         self.lists_and_rules(object, Some(old), false, causes)
     }
 

@@ -46,6 +46,7 @@ pub enum ListType {
 }
 
 /// One place of a schema.
+#[allow(clippy::struct_excessive_bools, reason = "each is a keyword of the schema document")]
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// What may stand here.

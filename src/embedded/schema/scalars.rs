@@ -57,7 +57,7 @@ fn is_whole(float: f64) -> bool {
     if !float.is_finite() || float.abs() > MAX_SAFE {
         return false;
     }
-    if float == float.trunc() {
+    if float.fract() == 0.0 {
         return true;
     }
     let whole = float.trunc().max(0.0);
@@ -89,10 +89,20 @@ pub(super) fn formatted(format: &Format, text: &str, path: &Path<'_>) -> Option<
 pub(super) fn number(rules: &Rules, number: &Number, path: &Path<'_>) -> Vec<Issue> {
     let mut issues = Vec::new();
     let value = || Value::Number(number.clone());
-    let mut tell = |what: &str| issues.push(about(path, what, |said| invalid("", &value(), said)));
-    if let Some(factor) = rules.multiple_of.filter(|factor| !is_multiple(number, *factor)) {
-        tell(&format!("should be a multiple of {}", bound(number, factor)));
+    match rules.multiple_of {
+        // The words of upstream are about what is left of the factor.
+        Some(factor) if number.is_i64() && whole_part(factor) <= 0 => {
+            let (at, factor) = (path.open_api(), whole_part(factor));
+            let said = format!("factor MultipleOf declared for {at} must be positive: {factor}");
+            issues.push(Issue::new(at, said, |said| invalid("", &factor.into(), said)));
+        }
+        Some(factor) if !is_multiple(number, factor) => {
+            let what = format!("should be a multiple of {}", bound(number, factor));
+            issues.push(about(path, &what, |said| invalid("", &value(), said)));
+        }
+        _ => {}
     }
+    let mut tell = |what: &str| issues.push(about(path, what, |said| invalid("", &value(), said)));
     if let Some((least, exclusive)) = rules.minimum {
         let order = compare(number, least);
         if order.is_lt() || (exclusive && order.is_eq()) {
@@ -111,23 +121,27 @@ pub(super) fn number(rules: &Rules, number: &Number, path: &Path<'_>) -> Vec<Iss
 }
 
 /// Integers are compared with the integer part of a bound, as upstream does.
-#[allow(clippy::cast_possible_truncation, reason = "Go's conversion, which the words and the comparison show")]
 fn compare(number: &Number, bound: f64) -> std::cmp::Ordering {
     match number.as_i64() {
-        Some(whole) => whole.cmp(&(bound as i64)),
+        Some(whole) => whole.cmp(&whole_part(bound)),
         None => number.as_f64().unwrap_or(f64::NAN).partial_cmp(&bound).unwrap_or(std::cmp::Ordering::Equal),
     }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "Go's conversion, which the words show")]
 fn bound(number: &Number, bound: f64) -> String {
-    if number.is_i64() { (bound as i64).to_string() } else { float_shown(bound) }
+    if number.is_i64() { whole_part(bound).to_string() } else { float_shown(bound) }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "Go's conversion")]
+/// Go's conversion of a float to an integer, which on amd64 makes the least one of what does not fit.
+#[allow(clippy::cast_possible_truncation, reason = "this is the conversion")]
+fn whole_part(float: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&float) { float as i64 } else { i64::MIN }
+}
+
 fn is_multiple(number: &Number, factor: f64) -> bool {
     if let Some(whole) = number.as_i64() {
-        return whole.checked_rem(factor as i64).is_none_or(|rest| rest == 0);
+        return whole.checked_rem(whole_part(factor)).is_none_or(|rest| rest == 0);
     }
     let float = number.as_f64().unwrap_or(f64::NAN);
     is_whole(if factor < 1.0 { 1.0 / factor * float } else { float / factor })
@@ -146,12 +160,11 @@ pub(super) fn not_allowed(rules: &Rules, value: &Value, path: &Path<'_>) -> Opti
 }
 
 /// A number is converted to the type of the allowed one first; null is never allowed by being listed.
-#[allow(clippy::cast_possible_truncation, reason = "Go's conversion")]
 fn equals(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (_, Value::Null) => false,
         (Value::Number(value), Value::Number(allowed)) => match allowed.as_i64() {
-            Some(whole) => value.as_i64().or_else(|| value.as_f64().map(|float| float as i64)) == Some(whole),
+            Some(whole) => value.as_i64().or_else(|| value.as_f64().map(whole_part)) == Some(whole),
             None => value.as_f64() == allowed.as_f64(),
         },
         (value, allowed) => value == allowed,

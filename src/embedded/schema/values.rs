@@ -62,11 +62,15 @@ impl Outcome {
         }
     }
 
-    fn merge(&mut self, other: Self) {
-        self.matched += other.matched;
-        for issue in other.issues {
+    fn extend(&mut self, issues: impl IntoIterator<Item = Issue>) {
+        for issue in issues {
             self.add(issue);
         }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.matched += other.matched;
+        self.extend(other.issues);
     }
 
     fn is_valid(&self) -> bool {
@@ -95,31 +99,31 @@ fn check(node: &Node, value: &Value, path: &Path<'_>, old: Option<&Value>) -> Ou
     let typed = scalars::wrong_type(node, value, path);
     if value.is_null() {
         outcome.matched += u32::from(typed.is_none());
-        typed.into_iter().chain(scalars::not_allowed(rules, value, path)).for_each(|issue| outcome.add(issue));
+        outcome.extend(typed.into_iter().chain(scalars::not_allowed(rules, value, path)));
         return outcome;
     }
     if !rules.types.is_empty() || rules.format.is_some() {
         outcome.matched += 1 + u32::from(typed.is_none());
-        typed.into_iter().for_each(|issue| outcome.add(issue));
+        outcome.extend(typed);
     }
     alternatives(node, value, path, &mut outcome);
     match value {
         Value::String(text) => {
-            scalars::string(rules, text, path).into_iter().for_each(|issue| outcome.add(issue));
+            outcome.extend(scalars::string(rules, text, path));
             outcome.matched += 1;
             if let Some(format) = &rules.format {
-                scalars::formatted(format, text, path).into_iter().for_each(|issue| outcome.add(issue));
+                outcome.extend(scalars::formatted(format, text, path));
                 outcome.matched += 1;
             }
         }
         Value::Number(number) => {
-            scalars::number(rules, number, path).into_iter().for_each(|issue| outcome.add(issue));
+            outcome.extend(scalars::number(rules, number, path));
             outcome.matched += 2;
         }
         Value::Array(entries) => list(node, entries, path, old, &mut outcome),
         _ => {}
     }
-    scalars::not_allowed(rules, value, path).into_iter().for_each(|issue| outcome.add(issue));
+    outcome.extend(scalars::not_allowed(rules, value, path));
     outcome.matched += 2;
     if let Value::Object(fields) = value {
         object(node, fields, path, old, &mut outcome);
@@ -202,8 +206,8 @@ fn alternatives(node: &Node, value: &Value, path: &Path<'_>, outcome: &mut Outco
             outcome.merge(result);
         }
         if passed != rules.all_of.len() {
-            let none = if passed == 0 { ". None validated" } else { "" };
-            outcome.add(schemas(path, &format!("must validate all the schemas (allOf){none}")));
+            let extent = if passed == 0 { ". None validated" } else { "" };
+            outcome.add(schemas(path, &format!("must validate all the schemas (allOf){extent}")));
         }
     }
     if rules.not.as_ref().is_some_and(|schema| check(schema, value, path, None).is_valid()) {
@@ -247,7 +251,7 @@ fn one_of(schemas_: &[Node], value: &Value, path: &Path<'_>, outcome: &mut Outco
             outcome.merge(best.unwrap_or_default());
         }
         several => {
-            outcome.add(schemas(path, &format!("must validate one and only one schema (oneOf). Found {several} valid alternatives")))
+            outcome.add(schemas(path, &format!("must validate one and only one schema (oneOf). Found {several} valid alternatives")));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::embedded::world::World;
 pub(super) fn create(world: &World, kind: &Served, workspace: &Arc<str>, new: &Value) -> Vec<Cause> {
     let mut causes = wrong_kind(kind, new);
     causes.extend(meta::validate(kind, new));
-    causes.extend(kind.schema.validate(new, None));
+    let mut causes = kind.schema.validate_besides(new, None, causes);
     causes.extend(special(world, kind, workspace, None, new));
     causes
 }
@@ -22,7 +22,10 @@ pub(super) fn update(world: &World, kind: &Served, workspace: &Arc<str>, old: &V
     let mut causes = wrong_kind(kind, new);
     causes.extend(meta::validate_update(old, new));
     causes.extend(meta::validate(kind, new));
-    causes.extend(kind.schema.validate(new, Some(old)));
+    let mut causes = match subresource {
+        "status" => kind.schema.validate_status(new, old, causes),
+        _ => kind.schema.validate_besides(new, Some(old), causes),
+    };
     if subresource.is_empty() {
         causes.extend(special(world, kind, workspace, Some(old), new));
     }

@@ -1,10 +1,14 @@
 //! What a rule names must be there. The interpreter does not check types beforehand, so this finds what a server would refuse most:
 //! variables, functions and fields that do not exist, and results of a wrong type.
 
-use kube_cel::cel::Program;
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use std::collections::BTreeSet;
 
-use super::super::node::{Node, Type};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
+use kube_cel::cel::parser::Parser;
+
+use super::super::node::{ListType, Node, Type};
+use super::library::{FUNCTIONS, NAMESPACES, TYPES};
+use super::macros;
 use super::rule::children;
 
 /// Words of CEL that cannot be names of fields.
@@ -32,142 +36,6 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Names of types, which are values too.
-const TYPES: [&str; 12] = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "dyn", "optional_type"];
-
-/// What stands before the dot of a function's full name.
-const NAMESPACES: [&str; 11] = ["sets", "math", "optional", "format", "strings", "ip", "cidr", "base64", "jsonpatch", "cel", "google"];
-
-/// The functions of Kubernetes 1.32, without their namespaces.
-const FUNCTIONS: [&str; 126] = [
-    "size",
-    "contains",
-    "startsWith",
-    "endsWith",
-    "matches",
-    "string",
-    "bytes",
-    "double",
-    "int",
-    "uint",
-    "bool",
-    "dyn",
-    "type",
-    "duration",
-    "timestamp",
-    "getFullYear",
-    "getMonth",
-    "getDayOfYear",
-    "getDayOfMonth",
-    "getDate",
-    "getDayOfWeek",
-    "getHours",
-    "getMinutes",
-    "getSeconds",
-    "getMilliseconds",
-    "of",
-    "ofNonZeroValue",
-    "none",
-    "value",
-    "hasValue",
-    "or",
-    "orValue",
-    "optMap",
-    "optFlatMap",
-    "charAt",
-    "indexOf",
-    "lastIndexOf",
-    "lowerAscii",
-    "upperAscii",
-    "replace",
-    "split",
-    "substring",
-    "trim",
-    "join",
-    "format",
-    "quote",
-    "reverse",
-    "isSorted",
-    "sum",
-    "min",
-    "max",
-    "slice",
-    "sort",
-    "flatten",
-    "distinct",
-    "sortBy",
-    "find",
-    "findAll",
-    "url",
-    "isURL",
-    "getScheme",
-    "getHost",
-    "getHostname",
-    "getPort",
-    "getEscapedPath",
-    "getQuery",
-    "quantity",
-    "isQuantity",
-    "isInteger",
-    "asInteger",
-    "asApproximateFloat",
-    "sign",
-    "add",
-    "sub",
-    "isGreaterThan",
-    "isLessThan",
-    "compareTo",
-    "ip",
-    "isIP",
-    "isCanonical",
-    "family",
-    "isUnspecified",
-    "isLoopback",
-    "isLinkLocalMulticast",
-    "isLinkLocalUnicast",
-    "isGlobalUnicast",
-    "cidr",
-    "isCIDR",
-    "containsIP",
-    "containsCIDR",
-    "prefixLength",
-    "masked",
-    "equivalent",
-    "intersects",
-    "named",
-    "validate",
-    "dns1123Label",
-    "dns1123Subdomain",
-    "dns1035Label",
-    "qualifiedName",
-    "dns1123LabelPrefix",
-    "dns1123SubdomainPrefix",
-    "dns1035LabelPrefix",
-    "labelValue",
-    "uri",
-    "uuid",
-    "byte",
-    "date",
-    "datetime",
-    "semver",
-    "isSemver",
-    "major",
-    "minor",
-    "patch",
-    "encode",
-    "decode",
-    "escapeKey",
-    "greatest",
-    "least",
-    "ceil",
-    "floor",
-    "round",
-    "trunc",
-    "abs",
-    "bind",
-    "block",
-];
-
 /// The type that a rule sees as `self`.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
@@ -192,10 +60,14 @@ pub(super) fn escaped(name: &str) -> Option<String> {
 }
 
 /// Parses and checks an expression; `what` stands before the words of a failure.
-pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>) -> Result<Program, String> {
-    let program = Program::compile(source).map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
-    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new() };
-    let found = checker.infer(program.expression());
+pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>) -> Result<IdedExpr, String> {
+    let mut expression = Parser::new()
+        .enable_optional_syntax(true)
+        .parse(source)
+        .map_err(|errors| format!("{what}compilation failed: {}", parse_errors(&errors)))?;
+    macros::expand(&mut expression);
+    let mut checker = Checker { source, errors: Vec::new(), scope, variables: Vec::new(), unordered: BTreeSet::new(), in_has: false };
+    let found = checker.infer(&expression);
     if !checker.errors.is_empty() {
         return Err(format!("{what}compilation failed: {}", checker.errors.join("\n")));
     }
@@ -203,7 +75,8 @@ pub(super) fn compile(source: &str, what: &str, result: &str, scope: &Scope<'_>)
         let subject = if what.is_empty() { "cel expression" } else { "messageExpression" };
         return Err(format!("{subject} must evaluate to a {result}"));
     }
-    Ok(program)
+    macros::compare_unordered(&mut expression, &checker.unordered);
+    Ok(expression)
 }
 
 fn parse_errors(errors: &kube_cel::cel::ParseErrors) -> String {
@@ -215,13 +88,20 @@ fn parse_errors(errors: &kube_cel::cel::ParseErrors) -> String {
 enum Inferred<'a> {
     Unknown,
     Named(&'static str),
+    /// The metadata of an object.
+    Metadata,
     Of(&'a Node, bool),
 }
 
 impl Inferred<'_> {
+    fn is_unordered(&self) -> bool {
+        matches!(self, Inferred::Of(node, _) if node.list != ListType::Atomic)
+    }
+
     fn name(&self) -> Option<&'static str> {
         match self {
             Inferred::Unknown => None,
+            Inferred::Metadata => Some("object"),
             Inferred::Named(name) => Some(name),
             Inferred::Of(node, _) => match (node.type_, node.rules.format.as_ref().map(|format| format.name.as_str())) {
                 (Type::Any | Type::IntOrString, _) => None,
@@ -242,6 +122,10 @@ struct Checker<'a> {
     errors: Vec<String>,
     scope: &'a Scope<'a>,
     variables: Vec<(String, Inferred<'a>)>,
+    /// Comparisons of lists of type set or map, by number.
+    unordered: BTreeSet<u64>,
+    /// Whether the field is only asked for, which is told at the parenthesis of `has(`.
+    in_has: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -262,10 +146,12 @@ impl<'a> Checker<'a> {
                     return Inferred::Unknown;
                 }
                 let operand = self.infer(&select.operand);
+                self.in_has = select.test;
                 let field = self.field(operand, &select.field);
+                self.in_has = false;
                 if select.test { Inferred::Named("bool") } else { field }
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => self.call(expression.id, call),
             Expr::Comprehension(each) => {
                 let range = self.infer(&each.iter_range);
                 self.infer(&each.accu_init);
@@ -299,11 +185,10 @@ impl<'a> Checker<'a> {
             return *found;
         }
         match name {
-            "self" => Inferred::Of(self.scope.node, self.scope.is_resource),
             "oldSelf" if self.scope.optional_old_self => Inferred::Unknown,
-            "oldSelf" => Inferred::Of(self.scope.node, self.scope.is_resource),
+            "self" | "oldSelf" => Inferred::Of(self.scope.node, self.scope.is_resource),
             _ if name.starts_with('@') || TYPES.contains(&name) => Inferred::Unknown,
-            _ => self.fail(name, 0, &format!("undeclared reference to '{name}' (in container '')")),
+            _ => self.fail(name, &format!("undeclared reference to '{name}' (in container '')")),
         }
     }
 
@@ -311,19 +196,46 @@ impl<'a> Checker<'a> {
         NAMESPACES.contains(&name) && !self.variables.iter().any(|(known, _)| known == name)
     }
 
-    fn call(&mut self, call: &CallExpr) -> Inferred<'a> {
+    fn call(&mut self, id: u64, call: &CallExpr) -> Inferred<'a> {
         let name = call.func_name.as_str();
         let is_operator = !name.starts_with(|first: char| first.is_alphabetic());
         if !is_operator && !FUNCTIONS.contains(&name.rsplit('.').next().unwrap_or(name)) {
-            self.fail(name, 0, &format!("undeclared reference to '{name}' (in container '')"));
+            self.fail_call(name, &format!("undeclared reference to '{name}' (in container '')"));
         }
         let target = call.target.as_deref().filter(|target| !matches!(&target.expr, Expr::Ident(name) if self.is_namespace(name)));
         let operands: Vec<Inferred<'a>> = target.into_iter().chain(&call.args).map(|operand| self.infer(operand)).collect();
+        if let (macros::OPTIONAL_ENTRY, [_, key], Some(container)) = (name, call.args.as_slice(), operands.first())
+            && let Expr::Literal(LiteralValue::String(field)) = &key.expr
+        {
+            let (container, field) = (*container, field.inner().to_owned());
+            self.field(container, &field);
+            return Inferred::Unknown;
+        }
+        self.operator(name, &operands);
+        if matches!(name, "_==_" | "_!=_") && operands.iter().any(Inferred::is_unordered) {
+            self.unordered.insert(id);
+        }
+        match (name, operands.first().and_then(Inferred::name)) {
+            ("size", Some(sized @ ("int" | "uint" | "double" | "bool"))) => {
+                self.fail_call(name, &format!("found no matching overload for 'size' applied to '({sized})'"));
+            }
+            ("!_", Some(found @ ("int" | "uint" | "double" | "string" | "bytes")))
+            | ("-_", Some(found @ ("bool" | "string" | "bytes"))) => {
+                self.fail(name.trim_matches('_'), &format!("found no matching overload for '{name}' applied to '({found})'"));
+            }
+            _ => {}
+        }
         match (name, operands.first()) {
-            ("_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "_in_", _) => Inferred::Named("bool"),
+            ("_?_:_", _) => match (operands.get(1).and_then(Inferred::name), operands.get(2).and_then(Inferred::name)) {
+                (Some(one), Some(other)) if one == other => operands[1],
+                _ => Inferred::Unknown,
+            },
             ("size", _) => Inferred::Named("int"),
-            ("startsWith" | "endsWith" | "matches", _) => Inferred::Named("bool"),
-            ("string" | "lowerAscii" | "upperAscii" | "trim", _) => Inferred::Named("string"),
+            (
+                "_&&_" | "_||_" | "!_" | "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "@in" | "startsWith" | "endsWith" | "matches",
+                _,
+            ) => Inferred::Named("bool"),
+            (macros::STRING | "lowerAscii" | "upperAscii" | "trim", _) => Inferred::Named("string"),
             ("_[_]", Some(Inferred::Of(node, _))) => {
                 let entry = node.items.as_deref().or(node.additional.as_deref());
                 entry.map_or(Inferred::Unknown, |entry| Inferred::Of(entry, entry.embedded))
@@ -333,12 +245,17 @@ impl<'a> Checker<'a> {
     }
 
     fn field(&mut self, operand: Inferred<'a>, name: &str) -> Inferred<'a> {
-        let Inferred::Of(node, is_resource) = operand else { return Inferred::Unknown };
+        let (node, is_resource) = match operand {
+            Inferred::Of(node, is_resource) => (node, is_resource),
+            Inferred::Metadata if !matches!(name, "name" | "generateName") => return self.undefined(name),
+            Inferred::Metadata => return Inferred::Named("string"),
+            _ => return Inferred::Unknown,
+        };
         if node.type_ != Type::Object {
             return Inferred::Unknown;
         }
         if is_resource && matches!(name, "apiVersion" | "kind" | "metadata") {
-            return if name == "metadata" { Inferred::Unknown } else { Inferred::Named("string") };
+            return if name == "metadata" { Inferred::Metadata } else { Inferred::Named("string") };
         }
         if node.properties.is_empty()
             && let Some(additional) = node.additional.as_deref().filter(|_| node.rules.additional_flag.is_none())
@@ -348,13 +265,48 @@ impl<'a> Checker<'a> {
         let found = node.properties.iter().find(|(property, _)| escaped(property).as_deref() == Some(name));
         match found.filter(|(_, property)| property.type_ != Type::Any) {
             Some((_, property)) => Inferred::Of(property, property.embedded),
-            None => self.fail(&format!(".{name}"), 0, &format!("undefined field '{name}'")),
+            None => self.undefined(name),
         }
     }
 
+    fn undefined(&mut self, name: &str) -> Inferred<'a> {
+        if self.in_has {
+            return self.fail_call("has", &format!("undefined field '{name}'"));
+        }
+        let selected = [format!(".{name}"), format!(".?{name}")].into_iter().find(|selected| self.source.contains(selected));
+        self.fail(&selected.unwrap_or_default(), &format!("undefined field '{name}'"))
+    }
+
+    /// Scalars of different types are neither equal nor in an order; numbers are in an order with each other.
+    fn operator(&mut self, name: &str, operands: &[Inferred<'a>]) {
+        const SCALARS: [&str; 6] = ["int", "uint", "double", "bool", "string", "bytes"];
+        let symbol = name.trim_matches('_');
+        let numbers = |name: &str| matches!(name, "int" | "uint" | "double");
+        let (Some(left), Some(right)) = (operands.first().and_then(Inferred::name), operands.get(1).and_then(Inferred::name)) else {
+            return;
+        };
+        let is_equality = matches!(symbol, "==" | "!=");
+        let fits =
+            left == right || !SCALARS.contains(&left) || !SCALARS.contains(&right) || (!is_equality && numbers(left) && numbers(right));
+        let differ = left != right && SCALARS.contains(&left) && SCALARS.contains(&right);
+        let is_arithmetic = matches!(symbol, "+" | "-" | "*" | "/" | "%") && differ;
+        if is_arithmetic || ((is_equality || matches!(symbol, "<" | "<=" | ">" | ">=")) && !fits) {
+            self.fail(symbol, &format!("found no matching overload for '{name}' applied to '({left}, {right})'"));
+        }
+    }
+
+    /// Of a call, the parenthesis is shown.
+    fn fail_call(&mut self, name: &str, message: &str) -> Inferred<'a> {
+        let at = self.source.find(&format!("{name}(")).map_or(0, |at| at + name.len());
+        self.fail_at(at, message)
+    }
+
     /// Tells a failure at the first place where `word` stands; the parser does not say where an expression is.
-    fn fail(&mut self, word: &str, offset: usize, message: &str) -> Inferred<'a> {
-        let at = self.source.find(word).unwrap_or_default() + offset;
+    fn fail(&mut self, word: &str, message: &str) -> Inferred<'a> {
+        self.fail_at(self.source.find(word).unwrap_or_default(), message)
+    }
+
+    fn fail_at(&mut self, at: usize, message: &str) -> Inferred<'a> {
         let before = &self.source[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count();

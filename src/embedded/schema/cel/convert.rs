@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::super::node::{Node, Type};
 use super::check::escaped;
-use super::rule::{Reads, functions};
+use super::library::library;
+use super::rule::Reads;
 
 /// A value for a rule. At the top, only the fields that are read are converted.
 pub(super) fn convert(node: &Node, value: &Value, is_resource: bool, reads: &Reads) -> Cel {
@@ -79,17 +80,17 @@ fn string(node: &Node, text: &str) -> Cel {
     static DURATION: LazyLock<Option<Program>> = LazyLock::new(|| Program::compile("duration(text)").ok());
     static BYTES: LazyLock<Option<Program>> = LazyLock::new(|| Program::compile("base64.decode(text)").ok());
     let made = match node.rules.format.as_ref().map(|format| format.name.as_str()) {
-        Some("date-time") => call(&TIMESTAMP, text).or_else(|| call(&TIMESTAMP, &format!("{text}Z"))),
-        Some("date") => call(&TIMESTAMP, &format!("{text}T00:00:00Z")),
-        Some("duration") => call(&DURATION, text),
-        Some("byte") => call(&BYTES, text),
+        Some("date-time") => call(TIMESTAMP.as_ref(), text).or_else(|| call(TIMESTAMP.as_ref(), &format!("{text}Z"))),
+        Some("date") => call(TIMESTAMP.as_ref(), &format!("{text}T00:00:00Z")),
+        Some("duration") => call(DURATION.as_ref(), text),
+        Some("byte") => call(BYTES.as_ref(), text),
         _ => None,
     };
     made.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
-fn call(program: &Option<Program>, text: &str) -> Option<Cel> {
-    let mut scope = functions().new_inner_scope();
+fn call(program: Option<&Program>, text: &str) -> Option<Cel> {
+    let mut scope = library().new_inner_scope();
     scope.add_variable_from_value("text", Cel::String(Arc::new(text.to_owned())));
-    program.as_ref()?.execute(&scope).ok()
+    program?.execute(&scope).ok()
 }

@@ -1,22 +1,13 @@
 //! One rule, compiled once (apiextensions-apiserver `schema/cel/compilation.go`).
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr};
-use kube_cel::cel::{Context, Program};
 use serde_json::Value;
 
 use super::super::node::Node;
 use super::super::{field_path, messages};
 use super::check;
-
-/// All functions that rules may call.
-pub(super) fn functions() -> &'static Context<'static> {
-    static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
-    &FUNCTIONS
-}
 
 /// The rules of one place.
 #[derive(Debug)]
@@ -33,9 +24,9 @@ pub(in super::super) struct RuleSet {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) text: String,
-    pub(super) program: Program,
+    pub(super) expression: IdedExpr,
     pub(super) message: String,
-    pub(super) message_expression: Option<Program>,
+    pub(super) message_expression: Option<IdedExpr>,
     pub(super) reason: Option<String>,
     /// Where a failure is told, below the place of the rule; empty for the place itself.
     pub(super) field_path: String,
@@ -129,8 +120,8 @@ pub(in super::super) fn compile(
         let mut fail = |field, shown, detail| broken.push(Broken { index, field, shown, detail });
         let optional = rule.get("optionalOldSelf").and_then(Value::as_bool);
         let scope = check::Scope { node, is_resource, optional_old_self: optional == Some(true) };
-        let program = match check::compile(text(rule, "rule"), "", "bool", &scope) {
-            Ok(program) => program,
+        let expression = match check::compile(text(rule, "rule"), "", "bool", &scope) {
+            Ok(expression) => expression,
             Err(detail) => {
                 fail("rule", struct_shown(rule), detail);
                 continue;
@@ -139,14 +130,14 @@ pub(in super::super) fn compile(
         let message_expression = match text(rule, "messageExpression") {
             "" => None,
             source => match check::compile(source, "messageExpression ", "string", &scope) {
-                Ok(program) => Some(program),
+                Ok(expression) => Some(expression),
                 Err(detail) => {
                     fail("messageExpression", struct_shown(rule), detail);
                     None
                 }
             },
         };
-        let uses_old_self = program.references().has_variable("oldSelf");
+        let uses_old_self = expression.references().has_variable("oldSelf");
         if uses_old_self && let Some(path) = uncorrelatable {
             let detail = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {path}");
             fail("rule", messages::quoted(text(rule, "rule")), detail);
@@ -158,13 +149,13 @@ pub(in super::super) fn compile(
         if normalized.is_none() {
             fail("fieldPath", messages::quoted(field_path), "fieldPath must be a valid path".to_owned());
         }
-        for program in std::iter::once(&program).chain(&message_expression) {
-            set.reads.add("self", program.expression());
-            set.reads_old.add("oldSelf", program.expression());
+        for expression in std::iter::once(&expression).chain(&message_expression) {
+            set.reads.add("self", expression);
+            set.reads_old.add("oldSelf", expression);
         }
         set.rules.push(Rule {
             text: text(rule, "rule").trim().to_owned(),
-            program,
+            expression,
             message: text(rule, "message").trim().to_owned(),
             message_expression,
             reason: rule.get("reason").and_then(Value::as_str).map(str::to_owned),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
+use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value as Cel};
 use serde_json::Value;
 
 use super::super::super::errors::Cause;
@@ -12,7 +12,8 @@ use super::super::node::{Node, Type};
 use super::super::path::Path;
 use super::super::ratchet::{self, Ratchet};
 use super::convert::convert;
-use super::rule::{Rule, RuleSet, functions};
+use super::library::library;
+use super::rule::{Rule, RuleSet};
 
 /// Longest message that an expression may make, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -70,7 +71,7 @@ fn evaluate(
         return;
     }
     let is_resource = path.is_root() || node.embedded;
-    let mut scope = functions().new_inner_scope();
+    let mut scope = library().new_inner_scope();
     scope.add_variable_from_value("self", convert(node, value, is_resource, &set.reads));
     let uses_old = set.rules.iter().any(|rule| rule.uses_old_self);
     let previous = old.filter(|_| uses_old).map(|old| convert(node, old, is_resource, &set.reads_old));
@@ -82,9 +83,9 @@ fn evaluate(
             let mut optional = scope.new_inner_scope();
             let old = previous.clone().map_or_else(OptionalValue::none, OptionalValue::of);
             optional.add_variable_from_value("oldSelf", Cel::Opaque(Arc::new(old)));
-            rule.program.execute(&optional)
+            optional.resolve(&rule.expression)
         } else {
-            rule.program.execute(&scope)
+            scope.resolve(&rule.expression)
         };
         match result {
             Ok(Cel::Bool(true)) => {}
@@ -102,7 +103,7 @@ fn failed(rule: &Rule, node: &Node, path: &Path<'_>, scope: &Context<'_>) -> Cau
         (true, false) => rule.field_path.clone(),
         (false, false) => format!("{}.{}", path.field(), rule.field_path),
     };
-    let made = rule.message_expression.as_ref().and_then(|program| made_message(program, scope));
+    let made = rule.message_expression.as_ref().and_then(|expression| made_message(expression, scope));
     let detail = made.unwrap_or_else(|| match rule.message.as_str() {
         "" => format!("failed rule: {}", rule.text),
         message => message.to_owned(),
@@ -116,8 +117,8 @@ fn failed(rule: &Rule, node: &Node, path: &Path<'_>, scope: &Context<'_>) -> Cau
 }
 
 /// What the expression says, if it is a message: text, of one line, not empty and not too long.
-fn made_message(program: &Program, scope: &Context<'_>) -> Option<String> {
-    let Ok(Cel::String(text)) = program.execute(scope) else { return None };
+fn made_message(expression: &IdedExpr, scope: &Context<'_>) -> Option<String> {
+    let Ok(Cel::String(text)) = scope.resolve(expression) else { return None };
     let text = text.trim();
     (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())
 }
