@@ -79,8 +79,7 @@ async fn a_configuration_is_judged_in_its_status() {
     world.provider().apply(config).await;
     world.provider().condition::<ProviderConfig>("kcm", "Accepted", False, "Invalid").await;
     world.provider().apply(samples::provider_config()).await;
-    world.provider().merge::<ProviderConfig>("kcm", json!({"spec": {"kcp": null}})).await;
-    world.provider().condition::<ProviderConfig>("kcm", "Accepted", True, "Valid").await;
+    world.provider().condition::<ProviderConfig>("kcm", "Accepted", True, "Accepted").await;
 }
 
 /// All that is asked while three tenants order, one of them what nobody offers.
