@@ -40,7 +40,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         let mut text = Text::default();
         event.record(&mut text);
         let level = event.metadata().level();
-        let line = format!("{:>10.3} s  {level:<5}  {}{}", self.began.elapsed().as_secs_f64(), text.message, text.fields);
+        let line = format!("{:>8.3} s  {level:<5}  {}{}", self.began.elapsed().as_secs_f64(), text.message, text.fields);
         let mut last = self.last.lock();
         last.push_back(line);
         if last.len() > KEPT {

@@ -39,7 +39,8 @@
 //! let acme = world.workspace("acme").await;
 //! acme.apply(json!({
 //!     "apiVersion": "provider.kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesCluster", "metadata": {"name": "demo"},
-//!     "spec": {"providerRef": {"name": "otc"}, "region": "eu-de", "version": "1.34.2", "nodePools": []},
+//!     "spec": {"providerRef": {"name": "otc"}, "region": "eu-de", "version": "1.34.2",
+//!         "nodePools": [{"name": "workers", "replicas": 3, "type": "m-4-16"}]},
 //! })).await;
 //! world.serve(|_| Optimist);
 //! let ready = acme.condition::<Projection>("demo", "Ready", True, "Ready").await;

@@ -47,7 +47,7 @@ impl Sent {
 
 impl std::fmt::Display for Sent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:>10.3} s  {:<6}  {}  {}", self.at.as_secs_f64(), self.verb, self.code, self.target)
+        write!(f, "{:>8.3} s  {:<6}  {}  {}", self.at.as_secs_f64(), self.verb, self.code, self.target)
     }
 }
 

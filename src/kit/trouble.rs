@@ -109,7 +109,7 @@ mod tests {
             "\ntests/toys.rs:7: not within 600 s: toys.test default/car in acme is red\n",
             "\n  Painted=False Wet [of generation 1]: it is wet\n",
             "\n  the runtime is not ready: toys.test is forbidden\n",
-            "\n       1.500 s  list    403  /toys\n         1.500 s  apply   200  /toys\n",
+            "\n     1.500 s  list    403  /toys\n     1.500 s  apply   200  /toys\n",
             "\nlast lines of the log:\n  none\n",
         ] {
             assert!(text.contains(part), "{part}\nis not in\n{text}");

@@ -93,13 +93,17 @@ impl Workspace {
 
     /// Merges this into an object's status, as another controller would: `json!({"ready": true})`.
     #[track_caller]
+    #[allow(clippy::needless_pass_by_value, reason = "the argument is a literal")]
     pub fn merge_status<K: Kind>(&self, name: &str, status: Value) -> impl Future<Output = Value> {
         let (place, at) = (Location::caller(), format!("{}/status", object_path(K::REF, &object_name(K::REF, name))));
         let patch = serde_json::json!({ "status": status });
         async move { self.client.merge(&at, &patch).await.ok().unwrap_or_else(|problem| self.refused(place, "merge", &patch, &problem)) }
     }
 
-    /// The object as it is now, `None` when there is none; an unreadable one fails the test with the field.
+    /// The object as it is now; `None` when there is none.
+    ///
+    /// # Panics
+    /// When it cannot be read as its kind: with the field.
     #[track_caller]
     pub fn get<K: Kind>(&self, name: &str) -> impl Future<Output = Option<K>> {
         let (place, name) = (Location::caller(), object_name(K::REF, name));
@@ -115,6 +119,9 @@ impl Workspace {
     }
 
     /// Asks for an object's deletion, as its tenant does; finalizers may keep it: see [`Self::gone`].
+    ///
+    /// # Panics
+    /// When the server refuses, or there is no such object.
     #[track_caller]
     pub fn delete<K: Kind>(&self, name: &str) -> impl Future<Output = ()> {
         let (place, at) = (Location::caller(), object_path(K::REF, &object_name(K::REF, name)));
@@ -200,6 +207,9 @@ impl Workspace {
 
     /// Binds the world's export and accepts its claims, and waits until its kinds are served; [`World::workspace`](super::World::workspace)
     /// has done so already.
+    ///
+    /// # Panics
+    /// When nothing is exported yet, or it is not bound in time: with the binding.
     #[track_caller]
     pub fn bind(&self) -> impl Future<Output = ()> {
         let place = Location::caller();
@@ -220,6 +230,9 @@ impl Workspace {
     }
 
     /// Deletes the binding: kcp deletes every object of its kinds then, and finalizers keep it as long as they keep them.
+    ///
+    /// # Panics
+    /// When there is no such binding.
     #[track_caller]
     pub fn unbind(&self) -> impl Future<Output = ()> {
         let place = Location::caller();

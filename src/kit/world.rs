@@ -29,8 +29,10 @@ use super::workspace::Workspace;
 const PROVIDER: &str = "provider";
 /// What is waited for is waited for as long as the longest pause of the runtime, twice.
 const WITHIN: Duration = Duration::from_mins(10);
-/// Between two looks at what is waited for.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between the first two looks at what is waited for; the pauses grow with the time that was waited.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest pause between two looks.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
 /// How long a settled world must have been quiet: more than the ten seconds for which a runtime waits for its own writes.
 const QUIET: Duration = Duration::from_secs(30);
 
@@ -327,7 +329,7 @@ impl Shared {
 /// Something that is waited for, and what was seen of it.
 pub(super) struct Statement<'a> {
     shared: &'a Shared,
-    statement: String,
+    text: String,
     place: String,
     since: Instant,
     pub(super) seen: Option<Result<Value, String>>,
@@ -335,24 +337,23 @@ pub(super) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    pub(super) fn new(shared: &'a Shared, statement: String, place: &Location<'_>) -> Self {
+    pub(super) fn new(shared: &'a Shared, text: String, place: &Location<'_>) -> Self {
         let place = format!("{}:{}", place.file(), place.line());
-        Self { shared, statement, place, since: Instant::now(), seen: None, unreadable: None }
+        Self { shared, text, place, since: Instant::now(), seen: None, unreadable: None }
     }
 
     /// Lets a moment pass; fails when there were enough of them, or when nothing is left to wait for.
     pub(super) async fn wait(&mut self) {
         let waited = self.since.elapsed();
-        if waited >= *self.shared.within.lock() || self.shared.runs.have_ended() {
-            panic!("{}", self.trouble(waited).text());
-        }
-        tokio::time::sleep(LOOK).await;
+        let in_vain = waited >= *self.shared.within.lock() || self.shared.runs.have_ended();
+        assert!(!in_vain, "{}", self.trouble(waited).text());
+        tokio::time::sleep((waited / 16).clamp(LOOK, LONGEST_LOOK)).await;
     }
 
     fn trouble(&mut self, waited: Duration) -> Trouble {
         let Shared { journal, lines, runs, .. } = self.shared;
         Trouble {
-            statement: std::mem::take(&mut self.statement),
+            statement: std::mem::take(&mut self.text),
             place: std::mem::take(&mut self.place),
             waited,
             seen: self.seen.take(),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod kcm;
 mod provider;
 mod strict;
 mod world;
@@ -25,7 +26,7 @@ fn toys() -> Resource {
     let conditions = json!({"type": "array", "items": condition, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]});
     let status =
         json!({"type": "object", "properties": {"colour": {"type": "string"}, "coats": {"type": "integer"}, "conditions": conditions}});
-    Resource::new::<Toy>(json!({"type": "object", "properties": {"colour": {"type": "string"}, "status": status}}))
+    Resource::new::<Toy>(json!({"type": "object", "properties": {"colour": {"type": "string", "maxLength": 9}, "status": status}}))
 }
 
 /// Toys of which nothing is checked.

@@ -47,14 +47,14 @@ async fn a_tenant_that_unbinds_and_binds_again_is_served_again() {
 async fn what_the_server_refuses_is_an_answer_and_what_it_takes_is_typed() {
     let world = world_of(toys()).await;
     let acme = world.workspace("acme").await;
-    let refused = acme.try_apply(&toy("car", 7)).await.unwrap_err();
+    let refused = acme.try_apply(&toy("car", "a mixture of all")).await.unwrap_err();
     assert!(refused.starts_with("422 ") && refused.contains("colour"), "{refused}");
     assert!(acme.get::<Toy>("car").await.is_none());
     acme.apply(toy("car", "red")).await;
     assert!(acme.get::<Toy>("default/car").await.is_some());
     let all = acme.client().get("/apis/toys.test/v1/toys").await.ok().unwrap();
     assert_eq!(all["items"][0]["colour"], "red");
-    assert_eq!(world.client().get("/version").await.code, 200);
+    assert_eq!(world.client().get("/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/acme").await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
