@@ -85,7 +85,7 @@ impl Bench {
         let mut spec = json!({
             "user": format!("system:serviceaccount:{namespace}:{}", rbac::MANAGER),
             "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"],
-            "extra": {"authentication.kcp.io/cluster-name": [workspace]},
+            "extra": {"authentication.kubernetes.io/cluster-name": [workspace]},
         });
         let (resource, subresource) = texts(&rule["resources"]).next().map_or(("", ""), |text| text.split_once('/').unwrap_or((text, "")));
         spec["resourceAttributes"] = json!({"verb": verb, "group": rule["apiGroups"][0], "version": "*", "resource": resource,

@@ -5,16 +5,13 @@ pub(crate) mod platform;
 pub(crate) mod provider;
 pub(crate) mod proxy;
 
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use kcp_provider_runtime::api::names::LogicalCluster;
 use kcp_provider_runtime::cli::kcp_admin::AdminClient;
-use kcp_provider_runtime::cli::kcp_server::{KcpOptions, KcpServer};
-use kcp_provider_runtime::cli::servers;
+
+use crate::backend;
 
 /// A handle on the shared kcp: where it is and who its administrator is.
 #[derive(Clone, Debug)]
@@ -59,72 +56,11 @@ impl Kcp {
     }
 }
 
-/// The shared kcp. The first caller starts it, and builds it if need be; without kcp and Go the test fails and says what is missing.
+/// The shared kcp, which the first caller starts. Which one it is, is the test target's choice: its module `backend` starts it.
 pub(crate) async fn kcp() -> Kcp {
     static KCP: OnceLock<Result<Kcp, String>> = OnceLock::new();
-    let started = tokio::task::spawn_blocking(|| KCP.get_or_init(start).clone()).await.expect("starting kcp does not panic");
-    let kcp = started.unwrap_or_else(|problem| panic!("no real kcp to test with: {problem}"));
+    let started = tokio::task::spawn_blocking(|| KCP.get_or_init(backend::start).clone()).await.expect("starting kcp does not panic");
+    let kcp = started.unwrap_or_else(|problem| panic!("no kcp to test with: {problem}"));
     // A client's connections live on the runtime that made it, and each test has one of its own.
     Kcp { admin: kcp.admin.in_workspace("root").expect("a path makes a URL") }
-}
-
-/// Starts kcp on a thread of its own, since it must outlive the runtime of the test that came first.
-///
-/// Nobody stops it: when this process ends, however it does, kcp's leash ends kcp and removes its data.
-fn start() -> Result<Kcp, String> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime of its own for the shared kcp");
-        runtime.block_on(async {
-            if let Some(kubeconfig) = std::env::var_os(REUSED) {
-                let admin = AdminClient::from_kubeconfig(&PathBuf::from(kubeconfig)).await.and_then(|admin| admin.in_workspace("root"));
-                drop(sender.send(admin.map(|admin| Kcp { admin }).map_err(|problem| format!("{REUSED}: {problem}"))));
-                return;
-            }
-            match serve().await {
-                Ok((mut server, kcp)) => {
-                    // The receiver waits for exactly this.
-                    let _ = sender.send(Ok(kcp));
-                    let status = server.ended().await;
-                    say(&format!("the shared kcp ended by itself: {status:?}"));
-                    if let Some(file) = std::env::var_os(ENDED) {
-                        let log = std::fs::read_to_string(server.log()).unwrap_or_default();
-                        let last: Vec<&str> = log.lines().filter(|line| line.contains("fatal error") || line.contains("panic")).collect();
-                        // Whoever set the variable decides what a kcp that ended means.
-                        drop(std::fs::write(file, format!("{status:?} {}", last.join("; "))));
-                    }
-                }
-                Err(problem) => drop(sender.send(Err(format!("{problem:#}")))),
-            }
-        });
-    });
-    receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
-}
-
-/// Writes one line to standard error. Not `eprintln!`, which the test harness swallows just where somebody waits for minutes.
-fn say(line: &str) {
-    // A closed standard error fails no test.
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
-}
-
-/// Where it is noted that kcp ended by itself, so that a failure of kcp can be told from one of ours.
-const ENDED: &str = "KCP_ENDED_FILE";
-
-/// For quick turns while writing tests: the admin kubeconfig of a kcp that runs already, in place of one that is started.
-const REUSED: &str = "KCP_TEST_KUBECONFIG";
-
-async fn serve() -> anyhow::Result<(KcpServer, Kcp)> {
-    let binary = servers::KCP.binary().await?;
-    say("starting kcp for the tests of this process: known to take 20 to 60 s");
-    let mut said = Instant::now();
-    let progress = |waited: Duration| {
-        if said.elapsed() >= Duration::from_secs(15) {
-            said = Instant::now();
-            say(&format!("waiting for kcp to be ready: {} s", waited.as_secs()));
-        }
-    };
-    let server = KcpServer::start(&KcpOptions::new(binary), progress).await?;
-    say("kcp is ready; the tests wait for it most of the time");
-    let admin = server.admin("root").await?;
-    Ok((server, Kcp { admin }))
 }

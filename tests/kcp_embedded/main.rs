@@ -1,0 +1,39 @@
+//! What users see of the platform, on the embedded server: the tests of the target `kcp`, which asks the real one.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod backend;
+#[path = "../kcp/bindings.rs"]
+mod bindings;
+#[path = "../kcp/deletion.rs"]
+mod deletion;
+#[path = "../kcp/door.rs"]
+mod door;
+#[path = "../kcp/explain.rs"]
+mod explain;
+#[path = "../kcp/init.rs"]
+mod init;
+#[path = "../kcp/isolation.rs"]
+mod isolation;
+#[path = "../kcp/manage.rs"]
+mod manage;
+#[path = "../kcp/paths.rs"]
+mod paths;
+#[path = "../kcp/permissions.rs"]
+mod permissions;
+#[path = "../kcp/pins.rs"]
+mod pins;
+#[path = "../kcp/pools.rs"]
+mod pools;
+#[path = "../kcp/readiness.rs"]
+mod readiness;
+#[path = "../kcp/reasons.rs"]
+mod reasons;
+#[path = "../kcp/requeue.rs"]
+mod requeue;
+#[path = "../kcp/schedule.rs"]
+mod schedule;
+#[path = "../kcp/support/mod.rs"]
+mod support;
+#[path = "../kcp/workspaces.rs"]
+mod workspaces;
