@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::memory::Memory;
 use super::normal::{Reading, normal};
 use super::plan::{Call, MERGE, Operation, Step, Who};
+use super::recording::Recorded;
 use super::setup;
 use super::target::{Got, Sent, Target};
 
@@ -19,10 +21,21 @@ pub(crate) struct Side {
     memory: Memory,
 }
 
+/// What a server is compared with.
+enum Model {
+    /// Another that answers now.
+    Live(Box<Side>),
+    /// What one answered before.
+    Recorded(Recorded),
+}
+
 /// Two servers that should answer the same.
 pub(crate) struct Lane {
-    sides: [Side; 2],
+    model: Model,
+    side: Side,
     pub(crate) counts: Counts,
+    /// What the model answered in the last operation.
+    pub(crate) answers: Vec<Value>,
 }
 
 /// What was done: answers by kind of operation and by code.
@@ -52,13 +65,25 @@ impl Lane {
     pub(crate) async fn new(targets: &[Arc<dyn Target>; 2], name: &str) -> anyhow::Result<Self> {
         let (one, other) =
             tokio::try_join!(Side::new(targets[0].clone(), format!("{name}a")), Side::new(targets[1].clone(), format!("{name}b")))?;
-        Ok(Self { sides: [one, other], counts: Counts::default() })
+        Ok(Self { model: Model::Live(Box::new(one)), side: other, counts: Counts::default(), answers: Vec::new() })
+    }
+
+    /// Fresh workspaces on one server, which is compared with what another answered before.
+    pub(crate) async fn replay(target: Arc<dyn Target>, name: &str, recorded: Recorded) -> anyhow::Result<Self> {
+        let side = Side::new(target, format!("{name}b")).await?;
+        Ok(Self { model: Model::Recorded(recorded), side, counts: Counts::default(), answers: Vec::new() })
     }
 
     /// Runs one operation; the first step that differs ends it.
     pub(crate) async fn run(&mut self, operation: &Operation) -> anyhow::Result<Option<Difference>> {
         *self.counts.operations.entry(operation.kind).or_default() += 1;
         let began = Instant::now();
+        self.answers.clear();
+        if let Model::Recorded(recorded) = &mut self.model
+            && !recorded.next(operation)
+        {
+            return Ok(None);
+        }
         let difference = self.steps(operation).await;
         *self.counts.time.entry(operation.kind).or_default() += began.elapsed();
         difference
@@ -67,7 +92,11 @@ impl Lane {
     /// After a difference: removes what the operation was about on both sides, so that one fault is not found a hundred times.
     pub(crate) async fn heal(&mut self, operation: &Operation) -> anyhow::Result<()> {
         let release = json!({"metadata": {"finalizers": null}});
-        for side in &mut self.sides {
+        let Model::Live(model) = &mut self.model else {
+            // What was recorded cannot be changed any more.
+            return Ok(());
+        };
+        for side in [&mut **model, &mut self.side] {
             side.memory.start_anew();
             for path in operation.objects() {
                 side.send(&Call::new(Who::Admin, "PATCH", path.clone()).content_type(MERGE).body(&release), None).await?;
@@ -77,14 +106,24 @@ impl Lane {
         Ok(())
     }
 
+    /// Whether what it is compared with was recorded.
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(self.model, Model::Recorded(_))
+    }
+
     async fn steps(&mut self, operation: &Operation) -> anyhow::Result<Option<Difference>> {
         for step in &operation.steps {
             let answers = self.step(step).await.with_context(|| format!("{}: {step}", operation.kind))?;
             let Some(answers) = answers else { continue };
             *self.counts.answers.entry((operation.kind, answers[0]["code"].as_u64().unwrap_or_default())).or_default() += 1;
+            if let Model::Recorded(recorded) = &mut self.model {
+                recorded.step_done();
+            }
             if answers[0] != answers[1] {
                 return Ok(Some(Difference { kind: operation.kind, step: step.to_string(), answers }));
             }
+            let [answer, _] = answers;
+            self.answers.push(answer);
         }
         Ok(None)
     }
@@ -149,25 +188,35 @@ impl Lane {
     }
 
     fn memories(&self) -> [Memory; 2] {
-        [self.sides[0].memory.clone(), self.sides[1].memory.clone()]
+        let model = if let Model::Live(model) = &self.model { model.memory.clone() } else { Memory::default() };
+        [model, self.side.memory.clone()]
     }
 
     fn restore(&mut self, memories: &[Memory; 2]) {
-        for (side, memory) in self.sides.iter_mut().zip(memories) {
-            side.memory.clone_from(memory);
+        if let Model::Live(model) = &mut self.model {
+            model.memory.clone_from(&memories[0]);
         }
+        self.side.memory.clone_from(&memories[1]);
     }
 
     async fn ask(&mut self, call: &Call, reading: Reading, quiet: Option<Duration>) -> anyhow::Result<[Value; 2]> {
-        let [one, other] = &mut self.sides;
-        let (one, other) = tokio::try_join!(one.ask(call, reading, quiet), other.ask(call, reading, quiet))?;
-        Ok([one, other])
+        match &mut self.model {
+            Model::Live(model) => {
+                let (one, other) = tokio::try_join!(model.ask(call, reading, quiet), self.side.ask(call, reading, quiet))?;
+                Ok([one, other])
+            }
+            Model::Recorded(recorded) => Ok([recorded.answer(), self.side.ask(call, reading, quiet).await?]),
+        }
     }
 
     async fn pages(&mut self, call: &Call) -> anyhow::Result<[Value; 2]> {
-        let [one, other] = &mut self.sides;
-        let (one, other) = tokio::try_join!(one.pages(call), other.pages(call))?;
-        Ok([one, other])
+        match &mut self.model {
+            Model::Live(model) => {
+                let (one, other) = tokio::try_join!(model.pages(call), self.side.pages(call))?;
+                Ok([one, other])
+            }
+            Model::Recorded(recorded) => Ok([recorded.answer(), self.side.pages(call).await?]),
+        }
     }
 }
 

@@ -21,26 +21,31 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod dice;
+mod embedded;
 mod generate;
 mod lane;
 mod memory;
 mod normal;
 mod plan;
+mod recording;
 mod report;
 mod setup;
 mod shrink;
 mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use embedded::Embedded;
 use generate::Generator;
 use kcp_provider_runtime::cli::kcp_server::{KcpOptions, KcpServer};
 use kcp_provider_runtime::cli::servers;
 use lane::{Counts, Difference, Lane};
 use plan::Operation;
+use recording::{Recorded, Recorder};
 use target::{Https, TOKENS, Target};
 
 /// How long the shrinking of all differences may take together.
@@ -94,32 +99,66 @@ struct Sort<'a> {
     first: &'a Found,
 }
 
-async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number: u64, operations: u64) -> Outcome {
+/// How a run is to be.
+#[derive(Clone)]
+struct Run {
+    /// What its workspaces are called by.
+    name: String,
+    seed: u64,
+    lanes: u64,
+    /// Of each lane, without the set-up.
+    operations: u64,
+    recorder: Option<Arc<parking_lot::Mutex<Recorder>>>,
+}
+
+impl Run {
+    fn new(name: &str) -> Self {
+        let lanes = number("DIFFERENTIAL_LANES", 6);
+        let operations = number("DIFFERENTIAL_OPERATIONS", 10_000).div_ceil(lanes);
+        // A kcp that is reused has the workspaces of earlier runs.
+        let name = format!("{name}{}", std::process::id());
+        Self { name, seed: number("DIFFERENTIAL_SEED", 1), lanes, operations, recorder: None }
+    }
+
+    /// Set-up (true) and random operations of one lane.
+    fn plan(&self, lane: u64) -> impl Iterator<Item = (bool, Operation)> + use<> {
+        let mut generator = Generator::new(self.seed, lane);
+        let random = std::iter::repeat_with(move || generator.next()).take(usize::try_from(self.operations).unwrap());
+        setup::operations().into_iter().map(|operation| (true, operation)).chain(random.map(|operation| (false, operation)))
+    }
+}
+
+async fn run_lane(lane: anyhow::Result<Lane>, run: Run, number: u64) -> Outcome {
     let mut outcome = Outcome { lane: number, counts: Counts::default(), found: Vec::new(), failed: None };
-    let mut lane = match Lane::new(&targets, &format!("{run}-{number}")).await {
+    let mut lane = match lane {
         Ok(lane) => lane,
         Err(problem) => {
             outcome.failed = Some(format!("{problem:#}"));
             return outcome;
         }
     };
-    let mut generator = Generator::new(seed, number);
-    let setup = setup::operations();
-    let random = std::iter::repeat_with(|| generator.next()).take(usize::try_from(operations).unwrap());
     let mut done = Vec::new();
-    for (index, operation) in
-        setup.into_iter().map(|operation| (true, operation)).chain(random.map(|operation| (false, operation))).enumerate()
-    {
-        let (is_setup, operation) = operation;
+    // Where a recording and a server went apart, they stay apart.
+    let mut apart = BTreeSet::new();
+    for (index, (is_setup, operation)) in run.plan(number).enumerate() {
         if index % 250 == 249 {
             say(&format!("lane {number}: {index} operations"));
         }
         match lane.run(&operation).await {
-            Ok(None) => {}
+            Ok(None) => {
+                if let Some(recorder) = &run.recorder {
+                    recorder.lock().write(number, &operation, &lane.answers).unwrap();
+                }
+            }
             Ok(Some(difference)) => {
                 let operations = done.iter().chain([&operation]).cloned().collect();
-                outcome.found.push(Found { operations, difference });
-                if let Err(problem) = lane.heal(&operation).await {
+                let objects = operation.objects();
+                if objects.is_disjoint(&apart) {
+                    outcome.found.push(Found { operations, difference });
+                }
+                if lane.is_replay() {
+                    apart.extend(objects);
+                } else if let Err(problem) = lane.heal(&operation).await {
                     outcome.failed = Some(format!("{problem:#}"));
                     break;
                 }
@@ -129,7 +168,8 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
                 break;
             }
         }
-        if outcome.found.len() >= ENOUGH {
+        // After a difference the two sides no longer have the same history.
+        if outcome.found.len() >= ENOUGH || (run.recorder.is_some() && !outcome.found.is_empty()) {
             break;
         }
         if !is_setup {
@@ -141,38 +181,44 @@ async fn run_lane(targets: [Arc<dyn Target>; 2], run: String, seed: u64, number:
 }
 
 /// Runs all lanes, tells the counts, and fails with each sort of difference, shrunk.
-async fn compare(targets: [Arc<dyn Target>; 2], name: &str) {
-    let (seed, lanes, operations) =
-        (number("DIFFERENTIAL_SEED", 1), number("DIFFERENTIAL_LANES", 6), number("DIFFERENTIAL_OPERATIONS", 10_000));
+async fn compare(targets: [Arc<dyn Target>; 2], run: Run) {
     let began = Instant::now();
-    // A kcp that is reused has the workspaces of earlier runs.
-    let run = format!("{name}{}", std::process::id());
-    let tasks: Vec<_> =
-        (0..lanes).map(|lane| tokio::spawn(run_lane(targets.clone(), run.clone(), seed, lane, operations.div_ceil(lanes)))).collect();
+    let tasks: Vec<_> = (0..run.lanes)
+        .map(|number| {
+            let (targets, run) = (targets.clone(), run.clone());
+            tokio::spawn(async move {
+                let lane = Lane::new(&targets, &format!("{}-{number}", run.name)).await;
+                run_lane(lane, run, number).await
+            })
+        })
+        .collect();
     let mut outcomes = Vec::new();
     for task in tasks {
         outcomes.push(task.await.unwrap());
     }
-    let counts: Vec<Counts> = outcomes.iter().map(|outcome| outcome.counts.clone()).collect();
-    say(&format!("seed {seed}, {lanes} lanes\n{}", report::table(&counts, began.elapsed())));
-    let mut failures: Vec<String> =
-        outcomes.iter().filter_map(|outcome| outcome.failed.as_ref().map(|why| format!("lane {}: {why}", outcome.lane))).collect();
-    let sorts = sorts(&outcomes);
-    for (signature, sort) in &sorts {
-        say(&format!("{} × {signature}", sort.count));
-    }
+    let mut failures = tell(&run, &outcomes, began);
     let shrinking = Instant::now();
-    for (index, (signature, Sort { count, lane, first })) in sorts.iter().enumerate() {
+    for (index, (signature, Sort { count, lane, first })) in sorts(&outcomes).iter().enumerate() {
         let left = SHRINK_WITHIN.saturating_sub(shrinking.elapsed());
-        let rerun = async |operations: &[Operation]| first_difference(&targets, &format!("{run}s{index}"), operations).await;
+        let rerun = async |operations: &[Operation]| first_difference(&targets, &format!("{}s{index}", run.name), operations).await;
         let (operations, difference) = if number("DIFFERENTIAL_SHRINK", 1) == 0 {
             (first.operations.last().cloned().into_iter().collect(), first.difference.clone())
         } else {
             shrink::shrink(first.operations.clone(), first.difference.clone(), left, rerun).await
         };
-        failures.push(format!("{count} × {signature}\n{}", report::difference(seed, *lane, &operations, &difference)));
+        failures.push(format!("{count} × {signature}\n{}", report::difference(run.seed, *lane, &operations, &difference)));
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+}
+
+/// Tells the counts and the sorts of differences; returns why lanes ended early.
+fn tell(run: &Run, outcomes: &[Outcome], began: Instant) -> Vec<String> {
+    let counts: Vec<Counts> = outcomes.iter().map(|outcome| outcome.counts.clone()).collect();
+    say(&format!("seed {}, {} lanes\n{}", run.seed, run.lanes, report::table(&counts, began.elapsed())));
+    for (signature, sort) in sorts(outcomes) {
+        say(&format!("{} × {signature}", sort.count));
+    }
+    outcomes.iter().filter_map(|outcome| outcome.failed.as_ref().map(|why| format!("lane {}: {why}", outcome.lane))).collect()
 }
 
 /// The differences by what they have in common, in the order in which they were first seen: later ones may follow from earlier ones.
@@ -214,6 +260,41 @@ async fn first_difference(targets: &[Arc<dyn Target>; 2], name: &str, operations
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_kcp_answers_as_itself() {
     let (server, kcp, _folder) = real_kcp().await;
-    compare([kcp.clone(), kcp], "self").await;
+    let mut run = Run::new("self");
+    let file = std::env::var_os("DIFFERENTIAL_RECORD");
+    run.recorder = file.map(|file| Arc::new(parking_lot::Mutex::new(Recorder::create(file.as_ref()).unwrap())));
+    let recorder = run.recorder.clone();
+    compare([kcp.clone(), kcp], run).await;
+    if let Some(recorder) = recorder {
+        recorder.lock().finish().unwrap();
+    }
     drop(server);
+}
+
+/// The embedded control plane beside a real kcp.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_control_plane_answers_as_a_real_kcp() {
+    let (server, kcp, _folder) = real_kcp().await;
+    compare([kcp, Arc::new(Embedded::start())], Run::new("both")).await;
+    drop(server);
+}
+
+/// The same with what a real kcp answered before, on a clock of its own: in seconds, and without a kcp.
+#[tokio::test(start_paused = true)]
+async fn the_embedded_control_plane_answers_as_a_real_kcp_did() {
+    let Some(file) = std::env::var_os("DIFFERENTIAL_REPLAY").map(PathBuf::from) else { return };
+    let (began, run) = (Instant::now(), Run::new("replay"));
+    let target: Arc<dyn Target> = Arc::new(Embedded::start());
+    let mut outcomes = Vec::new();
+    for number in 0..run.lanes {
+        let recorded = Recorded::read(&file, number).unwrap();
+        let lane = Lane::replay(target.clone(), &format!("{}-{number}", run.name), recorded).await;
+        outcomes.push(run_lane(lane, run.clone(), number).await);
+    }
+    let mut failures = tell(&run, &outcomes, began);
+    for (signature, Sort { count, lane, first }) in sorts(&outcomes) {
+        let last = first.operations.last().cloned();
+        failures.push(format!("{count} × {signature}\n{}", report::difference(run.seed, lane, last.as_slice(), &first.difference)));
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
 }

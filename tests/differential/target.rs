@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use http::request::Builder;
 use http::{HeaderMap, Request, header};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -25,6 +26,22 @@ pub(crate) struct Sent {
     pub(crate) body: Option<String>,
     /// A stream is read until nothing came for this long; other answers to their end.
     pub(crate) quiet: Option<Duration>,
+}
+
+impl Sent {
+    /// All of the request but its body.
+    pub(crate) fn request(&self) -> Builder {
+        let mut request = Request::builder().method(self.method).uri(&self.path).header(header::ACCEPT, self.accept);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        // The first word of it is the field manager of those who name none.
+        request = request.header(header::USER_AGENT, "differential/1");
+        if self.body.is_some() {
+            request = request.header(header::CONTENT_TYPE, self.content_type);
+        }
+        request
+    }
 }
 
 /// What came back.
@@ -87,16 +104,7 @@ impl Https {
 #[async_trait]
 impl Target for Https {
     async fn send(&self, sent: &Sent) -> anyhow::Result<Got> {
-        let mut request = Request::builder().method(sent.method).uri(&sent.path).header(header::ACCEPT, sent.accept);
-        if let Some(token) = &sent.token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        }
-        // The first word of it is the field manager of those who name none.
-        request = request.header(header::USER_AGENT, "differential/1");
-        if sent.body.is_some() {
-            request = request.header(header::CONTENT_TYPE, sent.content_type);
-        }
-        let request = request.body(Body::from(sent.body.clone().unwrap_or_default().into_bytes()))?;
+        let request = sent.request().body(Body::from(sent.body.clone().unwrap_or_default().into_bytes()))?;
         let answer = tokio::time::timeout(ANSWER_WITHIN, self.client.send(request)).await.context("no answer")??;
         let (parts, mut body) = answer.into_parts();
         let mut bytes = Vec::new();
