@@ -32,6 +32,7 @@ mod report;
 mod setup;
 mod shrink;
 mod target;
+mod wrong;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
