@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, types};
 use crate::embedded::Version;
 use crate::embedded::access::{self, Attributes};
 use crate::embedded::base64;
 use crate::embedded::errors::{About, Refusal};
 use crate::embedded::reconcile::{BINDING_FINALIZER, OWNER, export_label, export_of};
 use crate::embedded::served::Origin;
-use crate::embedded::world::workspaces::workspace_types;
 use crate::embedded::world::{ROOT, World};
 
 /// The label that names a binding's export.
@@ -150,35 +149,16 @@ fn roles(world: &World, call: &Call<'_>, workspace: &str, new: &mut Value, updat
 /// A new workspace has a type, which its author may use, and an owner.
 fn workspace_is_made(world: &World, call: &Call<'_>, parent: &Arc<str>, new: &mut Value) -> Admitted {
     let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let about = About { name: &name, ..call.kind.about(&name) };
     if new["spec"]["type"].is_null() {
-        new["spec"]["type"] = default_type(world, parent);
+        new["spec"]["type"] = types::of_children(world, parent);
     }
     let type_ = &new["spec"]["type"];
     let (path, type_name) = (type_["path"].as_str().unwrap_or_default(), type_["name"].as_str().unwrap_or_default());
-    // A type without a path is looked for in this workspace, then in root.
-    let candidates: Vec<Arc<str>> =
-        if path.is_empty() { vec![parent.clone(), ROOT.into()] } else { world.resolve(path).into_iter().collect() };
-    let found = candidates.into_iter().find(|at| world.read(workspace_types(), at, "", type_name).is_some());
-    let Some(at) = found else {
-        let shown = if path.is_empty() { type_name.to_owned() } else { format!("{path}:{type_name}") };
-        return Err(Refusal::forbidden(about, &format!("workspace type {shown} cannot be resolved: not found")));
-    };
-    let attributes = Attributes {
-        verb: "use",
-        group: "tenancy.kcp.io",
-        version: "v1alpha1",
-        resource: "workspacetypes",
-        name: type_name,
-        ..Attributes::default()
-    };
-    // Everybody may use the types that kcp brings.
-    if &*at != ROOT && access::direct(world, &at, &call.user, &attributes, None).is_err() {
-        let path = world.path(&at);
-        let why = format!("unable to use workspacetype {path}:{type_name}: missing verb='use' permission on workspacetype");
-        return Err(Refusal::forbidden(about, &why));
-    }
-    new["spec"]["type"] = json!({"name": type_name, "path": world.path(&at)});
+    let refused = |why: String| Refusal::forbidden(About { name: &name, ..call.kind.about(&name) }, &why);
+    let at = types::resolve(world, parent, path, type_name).map_err(refused)?;
+    types::usable(world, &call.user, &at, type_name).map_err(refused)?;
+    let path = if path.is_empty() { world.path(&at) } else { path.to_owned() };
+    new["spec"]["type"] = json!({"name": type_name, "path": path});
     let user = &call.user;
     let mut owner = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
@@ -192,20 +172,10 @@ fn workspace_is_made(world: &World, call: &Call<'_>, parent: &Arc<str>, new: &mu
     Ok(())
 }
 
-/// The type of children that the parent's type says.
-fn default_type(world: &World, parent: &Arc<str>) -> Value {
-    let universal = json!({"name": "universal", "path": ROOT});
-    let own = world.type_of(parent);
-    let Some((path, name)) = own.rsplit_once(':') else { return universal };
-    let type_ = world.resolve(path).and_then(|at| world.read(workspace_types(), &at, "", name));
-    type_.map(|type_| type_["spec"]["defaultChildWorkspaceType"].clone()).filter(Value::is_object).unwrap_or(universal)
-}
-
 /// A new binding is allowed by the export's workspace, and kept until its objects are gone.
 fn binding_is_made(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Admitted {
     let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let Some((path, export)) = export_of(new).map(|(path, export)| (path.to_owned(), export.to_owned())) else { return Ok(()) };
-    let path = if path.is_empty() { world.path(workspace) } else { path };
     let attributes = Attributes {
         verb: "bind",
         group: "apis.kcp.io",
@@ -214,12 +184,15 @@ fn binding_is_made(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &m
         name: &export,
         ..Attributes::default()
     };
-    let provider = world.resolve(&path);
-    let allowed = provider.as_ref().is_some_and(|provider| {
-        world.export_at(provider, &export).is_some() && access::direct(world, provider, &call.user, &attributes, None).is_ok()
-    });
-    if !allowed {
-        let why = format!("unable to create APIBinding: no permission to bind to export {path}:{export}");
+    // In its own workspace and in root kcp does not look whether the export is there: a binding may come first.
+    let provider = match path.as_str() {
+        "" => Some(workspace.clone()),
+        ROOT => Some(ROOT.into()),
+        path => world.resolve(path).filter(|provider| world.export_at(provider, &export).is_some()),
+    };
+    if !provider.is_some_and(|provider| access::deep(world, &provider, &call.user, &attributes)) {
+        let shown = if path.is_empty() { export } else { format!("{path}:{export}") };
+        let why = format!("unable to create APIBinding: no permission to bind to export {shown}");
         return Err(Refusal::forbidden(call.kind.about(&name), &why));
     }
     let kept = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();

@@ -11,6 +11,7 @@ mod meta;
 mod options;
 mod route;
 mod serve;
+mod types;
 mod update;
 mod validate;
 pub(crate) mod watch;
