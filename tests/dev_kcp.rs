@@ -15,7 +15,7 @@ const STARTED: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn once_plays_the_scenario_through_and_leaves_nothing() {
-    plays_the_scenario(&["--kcp"]).await;
+    drop(plays_the_scenario(&["--kcp"]).await);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod newcomer;
 mod support;
 
 use std::path::Path;
@@ -32,7 +33,7 @@ async fn nothing_is_left_behind_after_a_sigterm() {
 }
 
 /// Serves alone, and returns what it says of itself.
-async fn served(arguments: &[&str]) -> (Dev, Value) {
+pub(crate) async fn served(arguments: &[&str]) -> (Dev, Value) {
     let mut dev = Dev::start(&[&["--serve-only", "-o", "json"], arguments].concat()).await;
     let mut stdout = dev.child.stdout.take().unwrap();
     let line = until(&mut stdout, "url").await;

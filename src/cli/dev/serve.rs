@@ -45,35 +45,38 @@ pub(super) async fn run(args: DevArgs, log_json: bool) -> anyhow::Result<()> {
     let stop = stop_on_signals()?;
     let plane = Plane::embedded(args.port).await?;
     log_to(&plane.file("kcm.log"), log_json)?;
-    let served = stop.run_until_cancelled(serve(&args, &plane)).await;
-    let written = match served {
-        Some(Ok((served, written))) => {
-            say(args.output, &served)?;
-            stop.cancelled().await;
-            written
+    let outcome = match stop.run_until_cancelled(serve(&args, &plane)).await {
+        Some(Ok(served)) => {
+            let said = say(args.output, &served);
+            if said.is_ok() {
+                stop.cancelled().await;
+            }
+            // After a `kubectl config use-context` it is another text, and still only leads here. One that stays is no error: it leads nowhere.
+            if let Some(file) = args.write_kubeconfig.filter(|file| leads_only_to(file, &format!("{}/", plane.url()))) {
+                let _ = std::fs::remove_file(file);
+            }
+            said
         }
-        Some(Err(error)) => {
-            plane.stop().await?;
-            return Err(error);
-        }
-        None => None,
+        Some(Err(error)) => Err(error),
+        None => Ok(()),
     };
-    // After a `kubectl config use-context` it is another text, and still only leads here. One that stays is no error: it leads nowhere.
-    if let Some(file) = written.filter(|file| is_ours(file)) {
-        let _ = std::fs::remove_file(file);
-    }
-    plane.stop().await
+    plane.stop().await?;
+    outcome
 }
 
-/// Makes the workspaces, then the kubeconfig; returns what was written outside of the control plane's own folder.
-async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<(Served, Option<PathBuf>)> {
-    if let Some(file) = args.write_kubeconfig.as_ref().filter(|file| file.exists() && !is_ours(file)) {
+/// Makes the workspaces, then the kubeconfig.
+async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<Served> {
+    if let Some(file) = args.write_kubeconfig.as_ref().filter(|file| file.exists() && !leads_only_to(file, "https://127.0.0.1:")) {
         bail!("{} is there already and leads elsewhere: give another file", file.display());
     }
     let admin = plane.admin().await?;
     let mut workspaces = Vec::new();
     for path in &args.workspaces {
-        workspaces.push(workspace(&admin, path).await?);
+        let made = workspace(&admin, path).await?;
+        // Named twice, it is still one context.
+        if !workspaces.iter().any(|known: &Workspace| known.path == made.path) {
+            workspaces.push(made);
+        }
     }
     let mut all = vec![("root".to_owned(), "root".to_owned())];
     all.extend(workspaces.iter().map(|workspace| (workspace.context.clone(), workspace.path.clone())));
@@ -83,8 +86,7 @@ async fn serve(args: &DevArgs, plane: &Plane) -> anyhow::Result<(Served, Option<
     let file = args.write_kubeconfig.clone().unwrap_or_else(|| plane.file("dev.kubeconfig"));
     write(&file, &text).with_context(|| format!("cannot write {}", file.display()))?;
     let file = std::path::absolute(&file)?;
-    let written = args.write_kubeconfig.is_some().then(|| file.clone());
-    Ok((Served { url: plane.url(), kubeconfig: file, workspaces }, written))
+    Ok(Served { url: plane.url(), kubeconfig: file, workspaces })
 }
 
 /// Makes a workspace and those above it.
@@ -111,11 +113,11 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a kubeconfig leads to nothing but an embedded control plane of this machine, this one or an earlier one.
-fn is_ours(file: &Path) -> bool {
+/// Whether a kubeconfig leads to nothing but embedded control planes whose URLs begin so, as their only administrator.
+fn leads_only_to(file: &Path, beginning: &str) -> bool {
     let Ok(Kubeconfig { clusters, auth_infos, .. }) = Kubeconfig::read_from(file) else { return false };
-    let here = |server: Option<&str>| server.is_some_and(|server| server.starts_with("https://127.0.0.1:"));
-    clusters.iter().all(|named| here(named.cluster.as_ref().and_then(|cluster| cluster.server.as_deref())))
+    let leads = |server: Option<&str>| server.is_some_and(|server| server.starts_with(beginning));
+    clusters.iter().all(|named| leads(named.cluster.as_ref().and_then(|cluster| cluster.server.as_deref())))
         && auth_infos.len() == 1
         && auth_infos[0].name == ADMIN
 }
