@@ -29,7 +29,7 @@ impl Timing {
         slice: Duration::ZERO,
         workspace: Duration::ZERO,
         collect: Duration::ZERO,
-        bookmark: Duration::from_secs(60),
+        bookmark: Duration::from_mins(1),
     };
 
     /// About what kcp v0.28 takes on two cores.
@@ -39,7 +39,7 @@ impl Timing {
         slice: Duration::from_millis(200),
         workspace: Duration::from_millis(1800),
         collect: Duration::from_secs(1),
-        bookmark: Duration::from_secs(60),
+        bookmark: Duration::from_mins(1),
     };
 }
 

@@ -169,15 +169,20 @@ impl World {
         }
     }
 
+    /// A way to the control plane as whoever has this bearer token: a user of [`Profile::users`], or a `ServiceAccount` whose token was asked for,
+    /// to see whether the rights that you deploy with are enough. What is sent there counts among [`World::requests`].
+    pub fn credentials(&self, token: impl Into<String>) -> Credentials {
+        let Shared { control_plane, journal, .. } = &*self.shared;
+        let wire = Wire::new(Tap { control_plane: control_plane.clone(), journal: journal.clone() });
+        Credentials::Service { wire, server: control_plane.url(), token: token.into().into() }
+    }
+
     /// What runtimes of this world are set up with: a way to the control plane as its administrator, the export, the provider workspace, and the
     /// world's time and chance.
     pub fn options(&self) -> Options {
-        let Shared { control_plane, journal, seed, .. } = &*self.shared;
-        let wire = Wire::new(Tap { control_plane: control_plane.clone(), journal: journal.clone() });
-        let credentials = Credentials::Service { wire, server: control_plane.url(), token: ADMIN.into() };
         let export = self.shared.export.lock().name.clone();
-        let options = Options::new(credentials, export).with_workspace(self.shared.provider_path());
-        Options { origin: Some(Origin { wall: self.shared.now(), seed: *seed }), ..options }
+        let options = Options::new(self.credentials(ADMIN), export).with_workspace(self.shared.provider_path());
+        Options { origin: Some(Origin { wall: self.shared.now(), seed: self.shared.seed }), ..options }
     }
 
     /// Runs one reconciler, as [`Runtime::serve`] takes it; it may be built again by [`World::restart`].

@@ -91,7 +91,7 @@ mod tests {
             }
             None
         };
-        let (operations, _) = shrink(operations, difference, Duration::from_secs(60), run).await;
+        let (operations, _) = shrink(operations, difference, Duration::from_mins(1), run).await;
         operations.iter().map(|operation| operation.to_string().rsplit('/').next().unwrap().to_owned()).collect()
     }
 

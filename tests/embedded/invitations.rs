@@ -11,8 +11,8 @@ const TYPES: &str = "apis/tenancy.kcp.io/v1alpha1/workspacetypes";
 
 /// Lets everybody who has logged in do this in a workspace, and nothing else: they may not enter it.
 async fn allow(client: &Client, workspace: &str, rule: Value) {
-    let role = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": "allowed"}, "rules": [rule]});
-    assert_eq!(client.post(&format!("/clusters/{workspace}/apis/{RBAC}/v1/clusterroles"), &role).await.code, 201);
+    let allowed = json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": "allowed"}, "rules": [rule]});
+    assert_eq!(client.post(&format!("/clusters/{workspace}/apis/{RBAC}/v1/clusterroles"), &allowed).await.code, 201);
     grant(client, workspace, "allowed", "allowed", json!({"apiGroup": RBAC, "kind": "Group", "name": "system:authenticated"})).await;
 }
 

@@ -29,10 +29,10 @@ impl Watch {
     /// The next event, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            if let Some((line, rest)) = self.read.split_once('\n') {
-                let event = serde_json::from_str(line).unwrap();
-                self.read = rest.to_owned();
-                return Some(event);
+            if let Some(end) = self.read.find('\n') {
+                let rest = self.read.split_off(end + 1);
+                let line = std::mem::replace(&mut self.read, rest);
+                return Some(serde_json::from_str(&line).unwrap());
             }
             let frame = self.body.frame().await?.unwrap();
             self.read.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use kcp_provider_runtime::api::condition::ConditionStatus::True;
 use kcp_provider_runtime::api::manifest::export::Claim;
+use kcp_provider_runtime::embedded::{ADMIN, Options as Profile};
+use kcp_provider_runtime::kit::World;
+use kcp_provider_runtime::runtime::Options;
 
-use crate::provider::Toy;
-use crate::{called, colour, paint, toy, toys, world_of};
+use crate::provider::{Painter, Toy};
+use crate::{Calls, called, colour, paint, toy, toys, world_of};
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_looks_at_everything_and_writes_nothing() {
@@ -112,4 +115,41 @@ async fn an_hour_in_which_nothing_changes_writes_nothing() {
     world.settled().await;
     assert_eq!(world.writes(), [("apply", 1)].into(), "an hour changes nothing");
     assert!(world.requests().iter().all(|sent| sent.code == 200), "{:?}", world.requests().iter().find(|sent| sent.code != 200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_outlives_its_watches_and_a_history_that_was_forgotten() {
+    let world = world_of(toys()).await;
+    let acme = world.workspace("acme").await;
+    paint(&world);
+    world.ready().await;
+    world.control_plane().close_watches();
+    acme.apply(toy("car", "red")).await;
+    world.control_plane().compact();
+    acme.condition::<Toy>("car", "Painted", True, "Dry").await;
+    world.settled().await;
+    assert_eq!(world.writes(), [("apply", 1)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_without_rights_says_what_it_misses() {
+    let users = [(ADMIN, "system:kcp:admin"), ("nobody", "nobodies")];
+    let users = users.map(|(name, group)| (name.into(), name.into(), vec![group.into()])).into();
+    let mut world = World::with(Profile { users, ..Profile::default() }).await;
+    world.export(toys()).await;
+    let options = Options { credentials: world.credentials("nobody"), ..world.options() };
+    world.run_with(options, |runtime| runtime.serve(|_| Painter(Calls::default())));
+    let said = failure(world.ready()).await;
+    for part in ["not within 600 s: every runtime is ready", "the runtime is not ready: ", "list    403  /clusters/root:provider/"] {
+        assert!(said.contains(part), "{part}\nis not in\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_world_is_one_in_real_time_too() {
+    let world = world_of(toys()).await;
+    let acme = world.workspace("acme").await;
+    acme.apply(toy("car", "red")).await;
+    paint(&world);
+    acme.condition::<Toy>("car", "Painted", True, "Dry").await;
 }

@@ -1,6 +1,6 @@
 //! A short form of structural schemas, for the kinds that we write down ourselves.
 //!
-//! Pure: from the short form to an OpenAPI document. `string`, `integer`, `int32`, `boolean`, `time`, `any`, `enum A|B`; `{field: …}` is an object and
+//! Pure: from the short form to an `OpenAPI` document. `string`, `integer`, `int32`, `boolean`, `time`, `any`, `enum A|B`; `{field: …}` is an object and
 //! `{<>: …}` a map; `[x]` is an atomic list, `[set, x]` a set, `[map, "a,b", x]` a list keyed by fields; `field!` is required.
 
 use serde_json::{Map, Value, json};
@@ -32,8 +32,7 @@ fn scalar(word: &str) -> Value {
         return json!({"type": "string", "enum": values.split('|').collect::<Vec<_>>()});
     }
     match word {
-        "time" => json!({"type": "string", "format": "date-time"}),
-        "microtime" => json!({"type": "string", "format": "date-time"}),
+        "time" | "microtime" => json!({"type": "string", "format": "date-time"}),
         "int32" => json!({"type": "integer", "format": "int32"}),
         "int64" => json!({"type": "integer", "format": "int64"}),
         "any" => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),

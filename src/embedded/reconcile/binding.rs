@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::is_going;
 use crate::embedded::errors::Cause;
-use crate::embedded::served::{Origin, Served, versions};
+use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
 use crate::embedded::world::exported::{Unusable, wanted};
 use crate::embedded::world::objects::set_condition;
@@ -62,7 +62,7 @@ impl World {
                 json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
             self.status_of(workspace, name, |binding| {
                 begin(binding, &now);
-                set_condition(binding, "APIExportValid", "False", rest, &now);
+                set_condition(binding, "APIExportValid", "False", &rest, &now);
             });
             return;
         };
@@ -82,10 +82,10 @@ impl World {
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": message});
         self.status_of(workspace, name, |binding| {
             begin(binding, &now);
-            set_condition(binding, "APIExportValid", "True", Value::Null, &now);
-            set_condition(binding, "BindingUpToDate", "False", rest.clone(), &now);
+            set_condition(binding, "APIExportValid", "True", &Value::Null, &now);
+            set_condition(binding, "BindingUpToDate", "False", &rest, &now);
             if !again {
-                set_condition(binding, "InitialBindingCompleted", "False", rest.clone(), &now);
+                set_condition(binding, "InitialBindingCompleted", "False", &rest, &now);
             }
         });
         let delay = if again { self.options.timing.roll } else { self.options.timing.bind };
@@ -130,19 +130,11 @@ impl World {
             let left = before.iter().filter(|before| !bound.iter().any(|bound| same(bound, before))).cloned();
             binding["status"]["boundResources"] = bound.iter().cloned().chain(left).collect();
             for type_ in ["APIExportValid", "BindingUpToDate", "InitialBindingCompleted"] {
-                set_condition(binding, type_, "True", Value::Null, &now);
+                set_condition(binding, type_, "True", &Value::Null, &now);
             }
             binding["status"]["phase"] = "Bound".into();
         });
         self.ask_for_slice(&provider, &key.1);
-    }
-
-    /// The kinds of a schema, with the storage that all bindings with this identity share.
-    pub(crate) fn kinds_of(&self, schema: &Value, hash: &str, origin: &Origin) -> Result<Vec<Arc<Served>>, Vec<Cause>> {
-        let spec = &schema["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let storage: Arc<str> = format!("{}.{}:{hash}", text(&spec["names"]["plural"]), text(&spec["group"])).into();
-        versions(spec, &storage, origin)
     }
 
     /// Puts a binding's kinds in place of those that it brought before. What left the export stays.
@@ -215,7 +207,7 @@ impl World {
                     rest.remove(own);
                 }
                 let status = completed["status"].as_str().unwrap_or_default().to_owned();
-                set_condition(binding, "Ready", &status, rest.into(), &now);
+                set_condition(binding, "Ready", &status, &rest.into(), &now);
             }
         });
     }
@@ -223,7 +215,7 @@ impl World {
     fn is_invalid(&mut self, workspace: &Arc<str>, name: &str, message: &str) {
         let now = self.stamp();
         let rest = json!({"reason": "InternalError", "severity": "Error", "message": message});
-        self.status_of(workspace, name, |binding| set_condition(binding, "APIExportValid", "False", rest, &now));
+        self.status_of(workspace, name, |binding| set_condition(binding, "APIExportValid", "False", &rest, &now));
     }
 
     fn is_refused(&mut self, workspace: &Arc<str>, name: &str, provider: &str, schema: &str, causes: &[Cause]) {
@@ -241,10 +233,10 @@ impl World {
         let now = self.stamp();
         let rest = json!({"reason": reason, "severity": "Error", "message": message});
         self.status_of(workspace, name, |binding| {
-            set_condition(binding, "BindingUpToDate", "False", rest.clone(), &now);
+            set_condition(binding, "BindingUpToDate", "False", &rest, &now);
             let is_completed = |condition: &Value| condition["type"] == "InitialBindingCompleted" && condition["status"] == "True";
             if !binding["status"]["conditions"].as_array().into_iter().flatten().any(is_completed) {
-                set_condition(binding, "InitialBindingCompleted", "False", rest, &now);
+                set_condition(binding, "InitialBindingCompleted", "False", &rest, &now);
             }
         });
     }
@@ -254,7 +246,7 @@ fn begin(binding: &mut Value, now: &str) {
     if binding["status"]["phase"].as_str().is_none_or(str::is_empty) {
         binding["status"]["phase"] = "Binding".into();
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": "Waiting for API(s) to be established"});
-        set_condition(binding, "InitialBindingCompleted", "False", rest, now);
+        set_condition(binding, "InitialBindingCompleted", "False", &rest, now);
     }
 }
 

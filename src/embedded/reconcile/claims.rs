@@ -7,10 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha224};
 
-use super::export_of;
 use crate::embedded::served::Served;
 use crate::embedded::store::Place;
-use crate::embedded::world::objects::set_condition;
+use crate::embedded::world::objects::{set, set_condition, some};
 use crate::embedded::world::workspaces::bindings;
 use crate::embedded::world::{Claim, Task, World};
 
@@ -54,10 +53,8 @@ impl World {
         }
         let mut labels: BTreeMap<String, Value> = there.into_iter().filter(|(key, _)| !key.starts_with(CLAIMED)).collect();
         labels.extend(wanted.into_iter().map(|(key, value)| (key, value.into())));
-        match labels.is_empty() {
-            true => drop(object["metadata"].as_object_mut().map(|metadata| metadata.remove("labels"))),
-            false => object["metadata"]["labels"] = json!(labels),
-        }
+        let labels = if labels.is_empty() { Value::Null } else { json!(labels) };
+        set(&mut object["metadata"], "labels", labels);
     }
 
     fn own_label(&self, kind: &Served, place: &Place, object: &Value) -> Option<(String, String)> {
@@ -89,14 +86,11 @@ impl World {
             let status = &mut binding["status"];
             status["apiExportClusterName"] = provider.into();
             for (field, value) in [("exportPermissionClaims", exported), ("appliedPermissionClaims", applied.into())] {
-                match value.as_array().is_none_or(Vec::is_empty) {
-                    true => drop(status.as_object_mut().map(|status| status.remove(field))),
-                    false => status[field] = value,
-                }
+                set(status, field, some(value.as_array().cloned().unwrap_or_default()));
             }
-            set_condition(binding, "PermissionClaimsApplied", "True", Value::Null, &now);
+            set_condition(binding, "PermissionClaimsApplied", "True", &Value::Null, &now);
             if unexpected.is_empty() {
-                set_condition(binding, "PermissionClaimsValid", "True", Value::Null, &now);
+                set_condition(binding, "PermissionClaimsValid", "True", &Value::Null, &now);
                 return;
             }
             let shown = &unexpected[..unexpected.len().min(10)];
@@ -104,7 +98,7 @@ impl World {
             let message =
                 format!("{} unexpected and/or invalid permission claims (showing first {}): {list}", unexpected.len(), shown.len());
             let rest = json!({"reason": "InvalidPermissionClaims", "severity": "Error", "message": message});
-            set_condition(binding, "PermissionClaimsValid", "False", rest, &now);
+            set_condition(binding, "PermissionClaimsValid", "False", &rest, &now);
         });
         self.ask(Duration::ZERO, Task::Claims(workspace.clone()));
     }
@@ -119,7 +113,6 @@ impl World {
                 let text = |field: &str| Arc::from(claim[field].as_str().unwrap_or_default());
                 claims.insert(Claim { group: text("group"), resource: text("resource"), key: key.into(), value: value.into() });
             }
-            debug_assert!(export_of(&binding).is_some());
         }
         let Some(found) = self.workspaces.get_mut(workspace) else { return };
         let claims: Vec<Claim> = claims.into_iter().collect();

@@ -40,7 +40,7 @@ impl World {
         let now = self.stamp();
         self.edit(exports(), workspace, "", name, "status", |object| {
             object["status"]["identityHash"] = hash.into();
-            set_condition(object, "IdentityValid", "True", Value::Null, &now);
+            set_condition(object, "IdentityValid", "True", &Value::Null, &now);
         });
         let wanted = object["metadata"]["annotations"][NO_SLICE].is_null();
         if wanted && self.read(slices(), workspace, "", name).is_none() {

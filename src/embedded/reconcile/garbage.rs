@@ -1,13 +1,13 @@
 //! Whatever lost its owner goes, within one workspace and never across.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{is_going, release};
 use crate::embedded::served::Served;
 use crate::embedded::store::Place;
+use crate::embedded::world::objects::{set, some};
 use crate::embedded::world::{Task, World};
 
 /// Keeps an owner until what it owns is gone.
@@ -112,24 +112,21 @@ impl World {
         let owned = self.owned.get(&(workspace.clone(), uid.clone())).cloned().unwrap_or_default();
         let mut blocked = false;
         for (storage, place) in owned {
-            let Some(owned_kind) = self.by_storage(workspace, &storage) else { continue };
-            let Some(dependent) = self.stored(&owned_kind, &place).map(|stored| stored.value()) else { continue };
-            let Some(owner) = owners(&dependent).find(|owner| owner["uid"] == *uid) else { continue };
+            let Some(of) = self.by_storage(workspace, &storage) else { continue };
+            let Some(dependent) = self.stored(&of, &place).map(|stored| stored.value()) else { continue };
+            let Some(reference) = owners(&dependent).find(|owner| owner["uid"] == *uid) else { continue };
             if kept(ORPHAN) {
-                self.edit(&owned_kind, workspace, &place.namespace, &place.name, "", |dependent| {
+                self.edit(&of, workspace, &place.namespace, &place.name, "", |dependent| {
                     let left: Vec<Value> = owners(dependent).filter(|owner| owner["uid"] != *uid).cloned().collect();
-                    match left.is_empty() {
-                        true => drop(dependent["metadata"].as_object_mut().map(|metadata| metadata.remove("ownerReferences"))),
-                        false => dependent["metadata"]["ownerReferences"] = left.into(),
-                    }
+                    set(&mut dependent["metadata"], "ownerReferences", some(left));
                 });
                 continue;
             }
-            let blocks = owner["blockOwnerDeletion"] == true;
+            let blocks = reference["blockOwnerDeletion"] == true;
             if !is_going(&dependent) {
-                self.delete(&owned_kind, &place, None);
+                self.delete(&of, &place, None);
             }
-            blocked |= blocks && self.stored(&owned_kind, &place).is_some();
+            blocked |= blocks && self.stored(&of, &place).is_some();
         }
         if !blocked {
             self.edit(&kind, workspace, namespace, name, "", |object| {
@@ -137,7 +134,6 @@ impl World {
                 release(object, ORPHAN);
             });
         }
-        let _ = Duration::ZERO;
     }
 }
 

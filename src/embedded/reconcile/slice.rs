@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::embedded::world::objects::set_condition;
+use crate::embedded::world::objects::{set, set_condition, some};
 use crate::embedded::world::workspaces::{exports, slices};
 use crate::embedded::world::{Task, World};
 
@@ -29,12 +29,9 @@ impl World {
         let now = self.stamp();
         self.edit(slices(), workspace, "", name, "status", |slice| {
             let valid = if there { "True" } else { "False" };
-            set_condition(slice, "APIExportValid", valid, Value::Null, &now);
-            set_condition(slice, "PartitionValid", "True", Value::Null, &now);
-            match endpoints.is_empty() {
-                true => drop(slice["status"].as_object_mut().map(|status| status.remove("endpoints"))),
-                false => slice["status"]["endpoints"] = endpoints.into(),
-            }
+            set_condition(slice, "APIExportValid", valid, &Value::Null, &now);
+            set_condition(slice, "PartitionValid", "True", &Value::Null, &now);
+            set(&mut slice["status"], "endpoints", some(endpoints));
         });
     }
 }

@@ -41,7 +41,7 @@ impl World {
         let message = format!("Some content in the workspace has finalizers remaining: {}", each.join(", "));
         let rest = json!({"reason": "SomeFinalizersRemain", "severity": "Error", "message": message});
         let now = self.stamp();
-        self.status_of(workspace, name, |binding| set_condition(binding, "BindingResourceDeleteSuccess", "False", rest, &now));
+        self.status_of(workspace, name, |binding| set_condition(binding, "BindingResourceDeleteSuccess", "False", &rest, &now));
     }
 
     /// One version of each kind that a binding brought.

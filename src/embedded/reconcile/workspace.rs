@@ -9,7 +9,7 @@ use super::{is_going, release};
 use crate::embedded::store::Place;
 use crate::embedded::world::objects::set_condition;
 use crate::embedded::world::workspaces::{
-    accounts, bindings, cluster_role_bindings, logical_clusters, namespaces, typed, workspace_types, workspaces,
+    bindings, cluster_role_bindings, logical_clusters, namespaces, typed, workspace_types, workspaces,
 };
 use crate::embedded::world::{ROOT, Task, World};
 
@@ -94,7 +94,7 @@ impl World {
         self.edit(logical_clusters(), inside, "", "cluster", "status", |logical| {
             logical["status"]["phase"] = "Ready".into();
             logical["status"]["URL"] = path_url.into();
-            set_condition(logical, "WorkspaceInitialized", "True", Value::Null, &now);
+            set_condition(logical, "WorkspaceInitialized", "True", &Value::Null, &now);
         });
         self.edit(workspaces(), parent, "", name, "", |object| {
             object["metadata"]["labels"][PHASE] = "Ready".into();
@@ -102,26 +102,26 @@ impl World {
         });
         self.edit(workspaces(), parent, "", name, "status", |object| {
             object["status"]["phase"] = "Ready".into();
-            set_condition(object, "WorkspaceInitialized", "True", Value::Null, &now);
-            set_condition(object, "WorkspaceScheduled", "True", Value::Null, &now);
+            set_condition(object, "WorkspaceInitialized", "True", &Value::Null, &now);
+            set_condition(object, "WorkspaceScheduled", "True", &Value::Null, &now);
         });
     }
 
     /// The default bindings of a type and of those that it extends, every claim accepted.
     fn bind_defaults(&mut self, inside: &Arc<str>, type_: &Value) {
-        let mut types = vec![type_.clone()];
-        let mut seen = Vec::new();
+        let mut left = vec![type_.clone()];
+        let mut known = Vec::new();
         let mut defaults: Vec<Value> = Vec::new();
-        while let Some(type_) = types.pop() {
+        while let Some(type_) = left.pop() {
             let (path, name) = (type_["path"].as_str().unwrap_or(ROOT), type_["name"].as_str().unwrap_or_default());
             let Some(object) = self.resolve(path).and_then(|at| self.read(workspace_types(), &at, "", name)) else { continue };
-            if seen.contains(&type_) {
+            if known.contains(&type_) {
                 continue;
             }
             let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-            types.extend(list(&object["spec"]["extend"]["with"]));
+            left.extend(list(&object["spec"]["extend"]["with"]));
             defaults.extend(list(&object["spec"]["defaultAPIBindings"]));
-            seen.push(type_);
+            known.push(type_);
         }
         for default in defaults {
             let (path, export) = (default["path"].as_str().unwrap_or(ROOT), default["export"].as_str().unwrap_or_default());
@@ -164,9 +164,6 @@ impl World {
         }
         if left == 0 {
             self.edit(logical_clusters(), inside, "", "cluster", "", |logical| release(logical, OF_LOGICAL_CLUSTER));
-        } else {
-            // Accounts and authorities that their controllers would put back are not waited for.
-            let _ = accounts();
         }
     }
 

@@ -39,8 +39,9 @@ pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, n
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
         ("tenancy.kcp.io", "workspaces") => workspace_is_made(world, call, workspace, new)?,
         ("apis.kcp.io", "apibindings") => binding_is_made(world, call, workspace, new)?,
-        ("apis.kcp.io", "apiexports") => new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into(),
-        ("tenancy.kcp.io", "workspacetypes") => new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into(),
+        ("apis.kcp.io", "apiexports") | ("tenancy.kcp.io", "workspacetypes") => {
+            new["metadata"]["annotations"]["kcp.io/path"] = world.path(workspace).into();
+        }
         ("core.kcp.io", "logicalclusters") => {
             let name = new["metadata"]["name"].as_str().unwrap_or_default();
             return Err(Refusal::forbidden(call.kind.about(name), "LogicalCluster cannot be created"));

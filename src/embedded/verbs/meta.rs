@@ -143,6 +143,16 @@ fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && matches(SUBDOMAIN, &CELL, text)
 }
 
+fn is_label_value(text: &str) -> bool {
+    static CELL: OnceLock<Regex> = OnceLock::new();
+    matches(LABEL_VALUE, &CELL, text)
+}
+
+fn is_label(text: &str) -> bool {
+    static CELL: OnceLock<Regex> = OnceLock::new();
+    text.len() <= 63 && matches(LABEL, &CELL, text)
+}
+
 fn is_qualified(text: &str) -> bool {
     static CELL: OnceLock<Regex> = OnceLock::new();
     matches(QUALIFIED, &CELL, text)
@@ -156,10 +166,9 @@ pub(super) fn validate(kind: &Served, object: &Value) -> Vec<Cause> {
     for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
         causes.extend(qualified(key).map(|why| invalid("metadata.labels", key, &why)));
         let value = value.as_str().unwrap_or_default();
-        static CELL: OnceLock<Regex> = OnceLock::new();
         if value.len() > 63 {
             causes.push(invalid("metadata.labels", value, "must be no more than 63 bytes"));
-        } else if !matches(LABEL_VALUE, &CELL, value) {
+        } else if !is_label_value(value) {
             let words = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is";
             causes.push(invalid("metadata.labels", value, &format!("{words} '{LABEL_VALUE}')")));
         }
@@ -192,10 +201,8 @@ fn name(kind: &Served, metadata: &Value, causes: &mut Vec<Cause>) {
         }
         return;
     }
-    let is_label = &*kind.names.plural == "namespaces" && kind.names.group.is_empty();
-    static CELL: OnceLock<Regex> = OnceLock::new();
-    if is_label {
-        if name.len() > 63 || !matches(LABEL, &CELL, name) {
+    if &*kind.names.plural == "namespaces" && kind.names.group.is_empty() {
+        if !is_label(name) {
             let words = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is";
             causes.push(invalid("metadata.name", name, &format!("{words} '{LABEL}')")));
         }

@@ -17,6 +17,9 @@ use crate::embedded::world::workspaces::{
 };
 use crate::embedded::world::{ROOT, World};
 
+/// The key and the value of a label.
+pub(crate) type Label = (String, String);
+
 /// Which way a request came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -29,7 +32,7 @@ pub(crate) enum Way {
         /// Its name.
         export: Arc<str>,
         /// What objects of a claimed kind must carry to be seen.
-        label: Option<(String, String)>,
+        label: Option<Label>,
     },
 }
 
@@ -98,12 +101,7 @@ impl World {
     }
 
     /// A kind as an export's virtual workspace serves it, and the label that claimed objects must carry.
-    pub(super) fn virtual_kind(
-        &self,
-        provider: &Arc<str>,
-        export: &Value,
-        target: &Target,
-    ) -> Option<(Arc<Served>, Option<(String, String)>)> {
+    pub(super) fn virtual_kind(&self, provider: &Arc<str>, export: &Value, target: &Target) -> Option<(Arc<Served>, Option<Label>)> {
         let same = |kind: &&Arc<Served>| {
             *kind.names.group == *target.group && *kind.version == *target.version && *kind.names.plural == *target.resource
         };

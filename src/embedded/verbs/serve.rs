@@ -189,11 +189,10 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         return Err(Refusal::method_not_allowed(about, call.request.verb()));
     }
     match (call.request.verb(), &call.name) {
-        ("get", Some(name)) => super::list::get(world, call, name),
         ("list", None) => super::list::list(world, call),
         ("watch", None) => super::watch::watch(world, call),
         // A GET of one object that asks for a watch gets the object.
-        ("watch", Some(name)) => super::list::get(world, call, name),
+        ("get" | "watch", Some(name)) => super::list::get(world, call, name),
         ("create", _) => super::create::create(world, call),
         ("update" | "patch", None) => Err(Refusal::bad_request("name must be provided")),
         ("update", Some(name)) => super::update::put(world, call, name),
@@ -204,7 +203,7 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
     }
 }
 
-/// Discovery and OpenAPI.
+/// Discovery, and what else describes the kinds.
 fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, virtually: bool) -> Answer {
     let found = match what {
         What::Versions => Some(discovery::api_versions()),

@@ -1,7 +1,5 @@
 //! Changing objects: PUT and the four kinds of PATCH.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::options::{self, Unknown, WriteOptions};
@@ -10,9 +8,9 @@ use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal};
 use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
-use crate::embedded::served::Origin;
+use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
-use crate::embedded::world::objects::reset;
+use crate::embedded::world::objects::{reset, set};
 use crate::embedded::world::{Draft, World};
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -208,7 +206,7 @@ fn change(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer 
     let kind = &call.kind;
     let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
-    is_current(world, call, &old, &new, name, versioned)?;
+    is_current(call, &old, &new, name, versioned)?;
     preserve(call, &old, &mut new);
     admit::update(world, call, &workspace, &old, &mut new)?;
     kind.schema.default(&mut new);
@@ -232,12 +230,12 @@ fn change(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer 
 }
 
 /// The preconditions that a body carries: resourceVersion and uid.
-fn is_current(world: &World, call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
+fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
     let kind = &call.kind;
     let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
     if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| old["metadata"]["uid"] != *uid) {
         let workspace = call.workspace.as_deref().unwrap_or_default();
-        let key = world.key(kind, workspace, call.namespace.as_deref().unwrap_or_default(), name);
+        let key = key(kind, workspace, call.namespace.as_deref().unwrap_or_default(), name);
         let there = old["metadata"]["uid"].as_str().unwrap_or_default();
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
@@ -293,23 +291,13 @@ fn preserve(call: &Call<'_>, old: &Value, new: &mut Value) {
     }
 }
 
-fn set(object: &mut Value, field: &str, value: Value) {
-    let Some(fields) = object.as_object_mut() else { return };
-    match value {
-        Value::Null => drop(fields.remove(field)),
-        value => drop(fields.insert(field.to_owned(), value)),
-    }
-}
-
-impl World {
-    /// The key in etcd, which some errors show.
-    fn key(&self, kind: &crate::embedded::served::Served, workspace: &str, namespace: &str, name: &str) -> String {
-        let plural = &kind.names.plural;
-        let namespace = if namespace.is_empty() { String::new() } else { format!("/{namespace}") };
-        let (group, identity): (&str, Arc<str>) = match &kind.origin {
-            Origin::Bound { identity, .. } => (&kind.names.group, identity.clone()),
-            _ => (&kind.names.group, "customresources".into()),
-        };
-        format!("/registry/{group}/{plural}/{identity}/{workspace}{namespace}/{name}")
-    }
+/// The key in etcd, which some errors show.
+fn key(kind: &Served, workspace: &str, namespace: &str, name: &str) -> String {
+    let (group, plural) = (&kind.names.group, &kind.names.plural);
+    let namespace = if namespace.is_empty() { String::new() } else { format!("/{namespace}") };
+    let identity = match &kind.origin {
+        Origin::Bound { identity, .. } => identity,
+        _ => "customresources",
+    };
+    format!("/registry/{group}/{plural}/{identity}/{workspace}{namespace}/{name}")
 }

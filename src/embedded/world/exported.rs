@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::World;
 use crate::embedded::errors::Cause;
-use crate::embedded::served::{Origin, Served};
+use crate::embedded::served::{Origin, Served, versions};
 use crate::embedded::store::Place;
 use crate::embedded::world::workspaces::{exports, schemas};
 
@@ -20,8 +20,11 @@ type Key = (Arc<str>, Arc<str>, Arc<str>);
 /// The versions of the export and of its schemas.
 type State = (u64, Vec<u64>);
 
+/// What was made of a state.
+type Made = (State, Vec<Arc<Served>>);
+
 #[derive(Debug, Default)]
-pub(super) struct Exported(Mutex<BTreeMap<Key, (State, Vec<Arc<Served>>)>>);
+pub(super) struct Exported(Mutex<BTreeMap<Key, Made>>);
 
 /// Why an export's kinds cannot be served.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +58,7 @@ impl World {
         let mut kinds = Vec::new();
         for name in names {
             let schema = self.parsed(schemas(), &Place::new(provider, "", name)).ok_or_else(|| Unusable::NoSchema(name.to_owned()))?;
-            kinds.extend(self.kinds_of(&schema, identity, &origin).map_err(|causes| Unusable::Schema(name.to_owned(), causes))?);
+            kinds.extend(kinds_of(&schema, identity, &origin).map_err(|causes| Unusable::Schema(name.to_owned(), causes))?);
         }
         let mut cache = self.exported.0.lock();
         if cache.len() >= BOUND {
@@ -69,4 +72,12 @@ impl World {
 /// The names of an export's schemas, in its order.
 pub(crate) fn wanted(export: &Value) -> impl Iterator<Item = &str> {
     export["spec"]["resources"].as_array().into_iter().flatten().filter_map(|resource| resource["schema"].as_str())
+}
+
+/// The kinds of a schema, with the storage that all bindings with this identity share.
+fn kinds_of(schema: &Value, identity: &str, origin: &Origin) -> Result<Vec<Arc<Served>>, Vec<Cause>> {
+    let spec = &schema["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let storage: Arc<str> = format!("{}.{}:{identity}", text(&spec["names"]["plural"]), text(&spec["group"])).into();
+    versions(spec, &storage, origin)
 }

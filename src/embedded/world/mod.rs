@@ -67,6 +67,11 @@ pub(crate) struct Claim {
 /// An export: its logical cluster and its name.
 pub(crate) type ExportKey = (Arc<str>, Arc<str>);
 
+/// A binding: its workspace and its name.
+pub(crate) type BindingKey = (Arc<str>, Arc<str>);
+/// An object that has an owner: its stored kind and its place.
+pub(crate) type OwnedKey = (Arc<str>, Place);
+
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -83,9 +88,9 @@ pub(crate) struct World {
     /// Counts the times all watches were closed.
     pub(crate) closed: watch::Sender<u64>,
     /// The bindings of each export, by shard: `(workspace, name)`.
-    pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<(Arc<str>, Arc<str>)>>>,
+    pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<BindingKey>>>,
     /// Who is owned, by workspace and the owner's uid. An entry may be stale: the object says whether it is still owned.
-    pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<(Arc<str>, Place)>>,
+    pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,

@@ -91,7 +91,7 @@ impl World {
         metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
         // After the managed fields: nobody manages the labels of claims.
         self.label(draft.kind, &draft.place, &mut draft.new);
-        self.store(draft.kind, draft.place, draft.new)
+        self.store(draft.kind, &draft.place, draft.new)
     }
 
     /// Stores a changed object and returns it; nothing is stored where nothing changed. An object that is being deleted and has lost its last
@@ -113,7 +113,7 @@ impl World {
         if is_released(draft.kind, &draft.new) {
             return self.remove(draft.kind, &draft.place, draft.new);
         }
-        self.store(draft.kind, draft.place, draft.new)
+        self.store(draft.kind, &draft.place, draft.new)
     }
 
     /// Takes an object away; `last` is what it was at the end.
@@ -153,7 +153,7 @@ impl World {
         if new == old {
             return Some((new, false));
         }
-        Some((self.store(kind, place.clone(), new), false))
+        Some((self.store(kind, place, new), false))
     }
 
     /// Writes down who manages what.
@@ -163,10 +163,10 @@ impl World {
         managed::update(kind.schema.root(), old, new, &writer, reset(kind, subresource));
     }
 
-    fn store(&mut self, kind: &Arc<Served>, place: Place, mut object: Value) -> Value {
+    fn store(&mut self, kind: &Arc<Served>, place: &Place, mut object: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return object };
         self.shards[shard].store.put(&kind.storage, place.clone(), Some(&mut object), None);
-        self.there(kind, &place, &object);
+        self.there(kind, place, &object);
         object
     }
 
@@ -174,6 +174,20 @@ impl World {
     pub(crate) fn ask(&mut self, delay: std::time::Duration, task: Task) {
         self.tasks.ask(self.now, delay, task);
     }
+}
+
+/// Sets a field; `null` takes it away.
+pub(crate) fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match value.into() {
+        Value::Null => drop(fields.remove(field)),
+        value => drop(fields.insert(field.to_owned(), value)),
+    }
+}
+
+/// A list as a field has it: `null` for none.
+pub(crate) fn some(list: Vec<Value>) -> Value {
+    if list.is_empty() { Value::Null } else { list.into() }
 }
 
 /// What nobody can own through an endpoint, since the endpoint does not write it.
@@ -214,12 +228,12 @@ fn is_released(kind: &Served, object: &Value) -> bool {
 }
 
 /// Sets or replaces a condition as kcp's controllers do: the time changes with the status.
-pub(crate) fn set_condition(object: &mut Value, type_: &str, status: &str, rest: Value, now: &str) {
+pub(crate) fn set_condition(object: &mut Value, type_: &str, status: &str, rest: &Value, now: &str) {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let before = conditions.iter().find(|condition| condition["type"] == type_);
     let mut condition = json!({"type": type_, "status": status, "lastTransitionTime": now});
     if let (Some(condition), Value::Object(rest)) = (condition.as_object_mut(), rest) {
-        condition.extend(rest);
+        condition.extend(rest.clone());
     }
     if let Some(before) = before.filter(|before| before["status"] == status && before["reason"] == condition["reason"]) {
         condition["lastTransitionTime"] = before["lastTransitionTime"].clone();

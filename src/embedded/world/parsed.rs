@@ -13,9 +13,12 @@ use crate::embedded::store::{Place, Scope};
 /// Entries at most; at the limit all are dropped, which costs one parse each.
 const BOUND: usize = 2_048;
 
-/// By stored kind and place: the resourceVersion, and the object.
+/// Stored kind and place.
+type Key = (Arc<str>, Place);
+
+/// The resourceVersion, and the object.
 #[derive(Debug, Default)]
-pub(super) struct Parsed(Mutex<BTreeMap<(Arc<str>, Place), (u64, Arc<Value>)>>);
+pub(super) struct Parsed(Mutex<BTreeMap<Key, (u64, Arc<Value>)>>);
 
 impl World {
     /// An object, parsed once for each of its versions.

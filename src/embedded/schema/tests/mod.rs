@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::Schema;
 
 /// Compiles a schema of an object whose `spec` is this.
+#[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
 fn of_spec(spec: Value) -> Schema {
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     Schema::compile(&schema).unwrap_or_else(|causes| panic!("{causes:#?}"))

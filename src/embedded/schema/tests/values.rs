@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{of_spec, told};
 
 /// What is told of `spec`, which has this schema and value.
+#[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
 fn of(schema: Value, value: Value) -> Vec<String> {
     told(&of_spec(schema), &json!({"spec": value}), None)
 }
