@@ -35,6 +35,8 @@ pub struct Refusal {
     pub details: Value,
     /// Seconds of `Retry-After`.
     pub retry_after: Option<u32>,
+    /// What is said in `Warning` headers.
+    pub warnings: Vec<String>,
 }
 
 /// Which kind and object was meant; what `details` shows.
@@ -70,7 +72,7 @@ const NONE: &str = "-";
 
 impl Refusal {
     fn new(code: u16, reason: &'static str, message: String, details: Value) -> Self {
-        Self { code, reason, message, details, retry_after: None }
+        Self { code, reason, message, details, retry_after: None, warnings: Vec::new() }
     }
 
     /// 404: there is no such object.
@@ -190,6 +192,12 @@ impl Refusal {
     /// A status without a reason, as errors of Go's own become.
     pub fn unreasoned(code: u16, message: impl Into<String>) -> Self {
         Self { reason: NONE, ..Self::new(code, "", message.into(), Value::Null) }
+    }
+
+    /// The same with what was to be said about the request.
+    #[must_use]
+    pub fn warning(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// Whether the answer is plain text.

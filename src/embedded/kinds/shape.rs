@@ -1,6 +1,6 @@
 //! A short form of structural schemas, for the kinds that we write down ourselves.
 //!
-//! Pure: from the short form to an `OpenAPI` document. `string`, `integer`, `int32`, `boolean`, `time`, `any`, `enum A|B`; `{field: …}` is an object and
+//! Pure: from the short form to an `OpenAPI` document. `string`, `integer`, `int32`, `boolean`, `time`, `any`, `atom` (the same, owned as a whole), `enum A|B`; `{field: …}` is an object and
 //! `{<>: …}` a map; `[x]` is an atomic list, `[set, x]` a set, `[map, "a,b", x]` a list keyed by fields; `field!` is required.
 
 use serde_json::{Map, Value, json};
@@ -36,6 +36,7 @@ fn scalar(word: &str) -> Value {
         "int32" => json!({"type": "integer", "format": "int32"}),
         "int64" => json!({"type": "integer", "format": "int64"}),
         "any" => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+        "atom" => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-map-type": "atomic"}),
         "anything" => json!({"x-kubernetes-preserve-unknown-fields": true}),
         "quantity" => json!({"x-kubernetes-int-or-string": true}),
         type_ => json!({"type": type_}),

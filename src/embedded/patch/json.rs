@@ -53,7 +53,14 @@ pub fn json(target: &Value, patch: &[u8]) -> Result<Value, Refusal> {
             "Request entity too large: The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
             operations.len()
         );
-        return Err(Refusal { code: 413, reason: "RequestEntityTooLarge", message, details: Value::Null, retry_after: None });
+        return Err(Refusal {
+            code: 413,
+            reason: "RequestEntityTooLarge",
+            message,
+            details: Value::Null,
+            retry_after: None,
+            warnings: Vec::new(),
+        });
     }
     let mut document = target.clone();
     for operation in operations {

@@ -18,25 +18,42 @@ const CLAIMED: &str = "claimed.internal.apis.kcp.io/";
 
 /// The key and the value of the label that objects carry for an export's claim.
 pub(crate) fn label(provider: &str, export: &str, claim: &Value) -> (String, String) {
-    let text = |field: &str| claim[field].as_str().unwrap_or_default();
-    (
-        format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))),
-        hash(&format!("{}/{}/{}", text("group"), text("resource"), text("identityHash"))),
-    )
+    // The claim as Go writes it: an empty group and an empty identity are left out, and verbs do not count.
+    let text = |field: &str| claim[field].as_str().filter(|text| !text.is_empty());
+    let pair = |field: &str, end: &str| text(field).map(|text| format!("{}:{}{end}", json!(field), json!(text))).unwrap_or_default();
+    let identity = text("identityHash").map(|text| format!(",\"identityHash\":{}", json!(text))).unwrap_or_default();
+    let written = format!("{{{}{},\"verbs\":null{identity}}}", pair("group", ","), pair("resource", ""));
+    (format!("{CLAIMED}{}", export_label(provider, export)), base_62(&Sha224::digest(written)))
 }
 
 /// The same of the bindings to the export itself, which it always sees.
 pub(crate) fn own_label(provider: &str, export: &str) -> (String, String) {
-    (format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))), hash("apis.kcp.io/apibindings/"))
+    // A constant of kcp's: the digits from 0 to 9, again and again.
+    let constant: Vec<u8> = (0..10).cycle().take(28).collect();
+    (format!("{CLAIMED}{}", export_label(provider, export)), base_62(&constant))
 }
 
 /// A name for the export in the label `internal.apis.kcp.io/export`.
 pub(crate) fn export_label(provider: &str, export: &str) -> String {
-    hash(&format!("{provider}/{export}"))
+    base_62(&Sha224::digest(format!("{provider}:{export}")))
 }
 
-fn hash(text: &str) -> String {
-    Sha224::digest(text.as_bytes()).iter().take(19).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+/// Go's `big.Int.Text(62)` of bytes.
+fn base_62(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let mut number = bytes.to_vec();
+    let mut text = String::new();
+    while number.iter().any(|byte| *byte != 0) {
+        let mut rest: u16 = 0;
+        for byte in &mut number {
+            let value = rest * 256 + u16::from(*byte);
+            // Less than 62 × 256 divided by 62.
+            *byte = u8::try_from(value / 62).unwrap_or_default();
+            rest = value % 62;
+        }
+        text.insert(0, char::from(DIGITS[usize::from(rest)]));
+    }
+    text
 }
 
 impl World {
@@ -145,4 +162,19 @@ fn without_state(claim: &Value) -> Value {
         fields.remove("state");
     }
     claim
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_those_of_kcp() {
+        // Seen on kcp v0.28.0.
+        let (provider, export) = ("19ctilck6a6bn89n", "lab");
+        let key = "claimed.internal.apis.kcp.io/7RBQE7dgZPyOhhWgITiCNFQBYOLQeN98dxrnU7";
+        let secrets = json!({"group": "", "resource": "secrets", "verbs": ["get"], "identityHash": ""});
+        assert_eq!(label(provider, export, &secrets), (key.into(), "ctwrJRvMX7cX8wwk40Lz00UjJhYxPWE3TpN1lu".into()));
+        assert_eq!(own_label(provider, export), (key.into(), "LstvmbbzVDDOn90ZbhzSQO5U3DMCf88h1pZ".into()));
+    }
 }

@@ -11,7 +11,7 @@ use crate::embedded::access::{self, Attributes};
 use crate::embedded::base64;
 use crate::embedded::errors::{About, Refusal};
 use crate::embedded::reconcile::{BINDING_FINALIZER, OWNER, export_label, export_of};
-use crate::embedded::served::Origin;
+use crate::embedded::served::{Origin, Served};
 use crate::embedded::world::{ROOT, World};
 
 /// The label that names a binding's export.
@@ -19,14 +19,10 @@ const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
 
 type Admitted = Result<(), Refusal>;
 
-pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Admitted {
-    if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) {
-        return Ok(());
-    }
-    match (&*call.kind.names.group, &*call.kind.names.plural) {
+/// What decoding adds to an object of a native kind, before anybody is said to have written it.
+pub(super) fn decoded(kind: &Served, new: &mut Value) {
+    match (&*kind.names.group, &*kind.names.plural) {
         ("", "namespaces") => {
-            new["spec"]["finalizers"] = json!(["kubernetes"]);
-            new["status"]["phase"] = "Active".into();
             let name = new["metadata"]["name"].clone();
             new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
         }
@@ -37,6 +33,20 @@ pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, n
             }
         }
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
+        ("rbac.authorization.k8s.io", _) => subjects(new),
+        _ => {}
+    }
+}
+
+pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Admitted {
+    if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) {
+        return Ok(());
+    }
+    match (&*call.kind.names.group, &*call.kind.names.plural) {
+        ("", "namespaces") => {
+            new["spec"]["finalizers"] = json!(["kubernetes"]);
+            new["status"]["phase"] = "Active".into();
+        }
         ("tenancy.kcp.io", "workspaces") => workspace_is_made(world, call, workspace, new)?,
         ("apis.kcp.io", "apibindings") => binding_is_made(world, call, workspace, new)?,
         ("apis.kcp.io", "apiexports") | ("tenancy.kcp.io", "workspacetypes") => {
@@ -66,13 +76,6 @@ pub(super) fn update(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, o
             }
             new["status"] = old["status"].clone();
         }
-        ("", "secrets") => {
-            readable(new);
-            if new["type"].is_null() {
-                new["type"] = old["type"].clone();
-            }
-        }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
         ("apis.kcp.io", "apiresourceschemas") if old["spec"] != new["spec"] => {
             return Err(Refusal::forbidden(about, "spec: Invalid value: is immutable"));
         }
@@ -133,17 +136,21 @@ fn definition(new: &mut Value) {
     }
 }
 
-/// Subjects and references get their groups, and nobody gives more than they have.
-fn roles(world: &World, call: &Call<'_>, workspace: &str, new: &mut Value, update: bool) -> Admitted {
+/// Subjects and references get their groups.
+fn subjects(new: &mut Value) {
     let rbac = "rbac.authorization.k8s.io";
     if new["roleRef"].is_object() && new["roleRef"]["apiGroup"].is_null() {
         new["roleRef"]["apiGroup"] = rbac.into();
     }
-    for subject in new["subjects"].as_array_mut().into_iter().flatten() {
+    for subject in new.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
         if subject["apiGroup"].is_null() && matches!(subject["kind"].as_str(), Some("User" | "Group")) {
             subject["apiGroup"] = rbac.into();
         }
     }
+}
+
+/// Nobody gives more than they have.
+fn roles(world: &World, call: &Call<'_>, workspace: &str, new: &Value, update: bool) -> Admitted {
     access::escalates(world, workspace, &call.user, new, update).map_or(Ok(()), Err)
 }
 

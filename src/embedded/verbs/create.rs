@@ -23,7 +23,7 @@ pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
     }
     let (object, mut warnings) = (decoded.object, decoded.warnings);
     warnings.extend(meta::warnings(&call.kind, &object));
-    let made = make(world, call, object, options, Some(call.manager()))?;
+    let made = make(world, call, object, options, Some(call.manager())).map_err(|refusal| refusal.warning(warnings.clone()))?;
     Ok(Reply::Json { code: 201, body: bytes_of(&made), warnings })
 }
 
@@ -78,6 +78,12 @@ pub(super) fn make(
     {
         fields.remove("status");
     }
+    admit::decoded(kind, &mut new);
+    kind.schema.default(&mut new);
+    // Nobody is said to have written what admission and strategies add.
+    if let Some(manager) = manager {
+        world.manage(kind, None, &mut new, manager, "");
+    }
     admit::create(world, call, &workspace, &mut new)?;
     kind.schema.default(&mut new);
     let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -94,13 +100,12 @@ pub(super) fn make(
     if options.dry_run {
         return Ok(rehearsed(world, call, new));
     }
-    let made = world.insert(Draft { kind, place, old: None, new, subresource: "", manager });
+    let made = world.insert(Draft { kind, place, old: None, new, subresource: "", manager: None });
     Ok(convert::shown(kind, made))
 }
 
 /// What a dry run would have made: without resourceVersion and logical cluster.
 fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
-    world.manage(&call.kind, None, &mut new, call.manager(), "");
     new["metadata"]["uid"] = world.dice.uid().into();
     new["metadata"]["creationTimestamp"] = world.stamp().into();
     if crate::embedded::world::objects::has_generation(&call.kind) {

@@ -154,7 +154,7 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
         let details =
             json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
         let message = format!("Timeout: Too large resource version: {version}, current: {latest}");
-        Refusal { code: 504, reason: "Timeout", message, details, retry_after: Some(1) }
+        Refusal { code: 504, reason: "Timeout", message, details, retry_after: Some(1), warnings: Vec::new() }
     };
     let at = match (&from, options.at) {
         (Some((revision, _)), _) => Some(*revision),

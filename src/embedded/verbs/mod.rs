@@ -78,7 +78,7 @@ pub(crate) fn answer(world: &mut World, request: &Request) -> Reply {
     match serve::serve(world, request) {
         Ok(reply) => reply,
         Err(refusal) if refusal.is_plain() => Reply::Text(refusal.code, refusal.message),
-        Err(refusal) => Reply::Json { code: refusal.code, body: bytes_of(&refusal.status()), warnings: Vec::new() },
+        Err(refusal) => Reply::Json { code: refusal.code, body: bytes_of(&refusal.status()), warnings: refusal.warnings },
     }
 }
 

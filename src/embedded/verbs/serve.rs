@@ -95,7 +95,9 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
     let target = match &request.what {
         What::Objects(target) => target,
         what => {
-            access::content(world, &provider, &export, &user, "get")?;
+            let path = request.path();
+            access::content(world, &provider, &export, &user, "get")
+                .map_err(|_| access::denied(&user, &Attributes::of_path("get", &path)))?;
             let kinds = world.virtual_kinds(&provider, &object);
             return documents(&kinds, what, request, true);
         }

@@ -36,10 +36,19 @@ pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let virtually = matches!(call.way, Way::Virtual { .. });
     let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
     is_named(&decoded.object, call, name)?;
-    let old = current(world, call, name).ok_or_else(|| Refusal::not_found(call.kind.about(name)))?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
+    let Some(old) = current(world, call, name) else {
+        let refusal = match new["metadata"]["uid"].as_str() {
+            Some(uid) => another(call, name, uid, ""),
+            None => Refusal::not_found(call.kind.about(name)),
+        };
+        return Err(refusal.warning(decoded.warnings));
+    };
     if new["metadata"]["name"].is_null() {
         new["metadata"]["name"] = name.into();
+    }
+    if let Some(namespace) = call.namespace.as_deref().filter(|_| new["metadata"]["namespace"].is_null()) {
+        new["metadata"]["namespace"] = namespace.into();
     }
     change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: true })
 }
@@ -200,14 +209,27 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     change(world, call, Changing { name, old, new, options, warnings: Vec::new(), manager, versioned: false })
 }
 
-/// Checks a change and makes it.
+/// Checks a change and makes it. What was to be said about the body is said with a refusal, too.
 fn change(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer {
+    let warnings = changing.warnings.clone();
+    checked(world, call, changing).map_err(|refusal| refusal.warning(warnings))
+}
+
+fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer {
     let Changing { name, old, mut new, options, mut warnings, manager, versioned } = changing;
     let kind = &call.kind;
     let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
     is_current(call, &old, &new, name, versioned)?;
     preserve(call, &old, &mut new);
+    if call.subresource.is_empty() {
+        admit::decoded(kind, &mut new);
+    }
+    kind.schema.default(&mut new);
+    // Nobody is said to have written what admission and strategies change.
+    if let Some(manager) = manager {
+        world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
+    }
     admit::update(world, call, &workspace, &old, &mut new)?;
     kind.schema.default(&mut new);
     let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
@@ -218,13 +240,9 @@ fn change(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer 
     warnings.extend(meta::warnings(kind, &new));
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
     let stored = if options.dry_run {
-        let mut new = new;
-        if let Some(manager) = manager {
-            world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
-        }
         new
     } else {
-        world.replace(Draft { kind, place, old: Some(old), new, subresource: &call.subresource, manager })
+        world.replace(Draft { kind, place, old: Some(old), new, subresource: &call.subresource, manager: None })
     };
     Ok(Reply::Json { code: 200, body: bytes_of(&convert::shown(kind, stored)), warnings })
 }
@@ -234,13 +252,7 @@ fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: 
     let kind = &call.kind;
     let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
     if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| old["metadata"]["uid"] != *uid) {
-        let workspace = call.workspace.as_deref().unwrap_or_default();
-        let key = key(kind, workspace, call.namespace.as_deref().unwrap_or_default(), name);
-        let there = old["metadata"]["uid"].as_str().unwrap_or_default();
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
-        );
-        return Err(Refusal::conflict(kind.about(name), &why));
+        return Err(another(call, name, uid, old["metadata"]["uid"].as_str().unwrap_or_default()));
     }
     match given.as_str() {
         None if versioned && needs_version(call) => {
@@ -254,6 +266,16 @@ fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: 
         Some(text) if there == text => Ok(()),
         Some(_) => Err(Refusal::modified(kind.about(name))),
     }
+}
+
+/// 409 of a uid that is not that of the object there, which may be none.
+fn another(call: &Call<'_>, name: &str, uid: &str, there: &str) -> Refusal {
+    let workspace = call.workspace.as_deref().unwrap_or_default();
+    let key = key(&call.kind, workspace, call.namespace.as_deref().unwrap_or_default(), name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+    );
+    Refusal::conflict(call.kind.about(name), &why)
 }
 
 /// Most native kinds may be replaced without saying which version is meant.

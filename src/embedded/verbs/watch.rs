@@ -307,5 +307,12 @@ fn broken() -> Refusal {
     let message = "an error on the server (\"unable to decode an event from the watch stream: context canceled\") has prevented the request from succeeding";
     let causes = json!([{"reason": "UnexpectedServerResponse", "message": "unable to decode an event from the watch stream: context canceled"},
         {"reason": "ClientWatchDecoding", "message": "unable to decode an event from the watch stream: context canceled"}]);
-    Refusal { code: 500, reason: "InternalError", message: message.into(), details: json!({"causes": causes}), retry_after: None }
+    Refusal {
+        code: 500,
+        reason: "InternalError",
+        message: message.into(),
+        details: json!({"causes": causes}),
+        retry_after: None,
+        warnings: Vec::new(),
+    }
 }
