@@ -45,7 +45,8 @@ impl Bench {
     async fn provider(&self) {
         let provider = self.workspace("provider").await;
         for definition in exported() {
-            self.make(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &api_resource_schema(&definition)).await;
+            self.make(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &api_resource_schema(&definition))
+                .await;
         }
         self.make(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha2/apiexports"), &export::export()).await;
     }
@@ -102,13 +103,19 @@ async fn requests() {
     bench.make(&all, &cluster("demo")).await;
     let one = format!("{all}/demo");
     bench.rate("GET one object", |_| (Method::GET, one.clone(), "", String::new())).await;
-    bench.rate("create a validated object", |at| (Method::POST, all.clone(), "application/json", cluster(&format!("c{at}")).to_string())).await;
+    bench
+        .rate("create a validated object", |at| (Method::POST, all.clone(), "application/json", cluster(&format!("c{at}")).to_string()))
+        .await;
     let replicas = |at: usize| json!({"metadata": {"annotations": {"note": at.to_string()}}}).to_string();
     bench.rate("merge patch of an object", |at| (Method::PATCH, one.clone(), "application/merge-patch+json", replicas(at))).await;
-    let condition = |at: usize| json!({"type": "Scheduled", "status": "True", "reason": "Scheduled", "message": at.to_string(),
-        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1});
-    let status = |at: usize| json!({"apiVersion": "kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesCluster", "metadata": {"name": "demo"},
-        "status": {"ready": true, "conditions": [condition(at)]}});
+    let condition = |at: usize| {
+        json!({"type": "Scheduled", "status": "True", "reason": "Scheduled", "message": at.to_string(),
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1})
+    };
+    let status = |at: usize| {
+        json!({"apiVersion": "kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesCluster", "metadata": {"name": "demo"},
+        "status": {"ready": true, "conditions": [condition(at)]}})
+    };
     let path = format!("{one}/status?fieldManager=bench&force=true");
     bench.rate("apply of a status", |at| (Method::PATCH, path.clone(), "application/apply-patch+yaml", status(at).to_string())).await;
 }

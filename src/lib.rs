@@ -15,7 +15,8 @@
 //! 2. [`kcm`], a provider on that seam: it schedules tenants' clusters onto the offerings of providers.
 //! 3. [`runtime`], which calls reconcilers: streams, caches, queue, writes, retries, configuration. It knows no provider.
 //! 4. [`api`], the kinds on the wire, their values, and the manifests that are made from them. It knows nothing of the rest.
-//! 5. [`cli`], the command `kcm`: set-up, the manager, explanations, and a kcp with tenants to play with.
+//! 5. [`kit`], with which a provider team tests its reconcilers, on [`embedded`], a kcp in memory.
+//! 6. [`cli`], the command `kcm`: set-up, the manager, explanations, and a kcp with tenants to play with.
 //!
 //! `docs/ARCHITECTURE.md` has the code map and the invariants, `docs/CONDITIONS.md` every reason.
 
@@ -26,6 +27,7 @@ pub mod api;
 pub mod cli;
 pub mod embedded;
 pub mod kcm;
+pub mod kit;
 pub mod reconciler;
 pub mod runtime;
 

@@ -6,6 +6,8 @@
 //! ```
 
 mod provider;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 

@@ -78,8 +78,8 @@ impl Reconciler for Provider {
         Actor { name: self.name, finalizer: None, conditions: &[READY] }
     }
 
-    async fn create_or_update(&self, _: &Context<()>, projection: &Projection) -> Result<Report<Built>, CallError> {
-        Ok(self.report(projection, self.left(projection, Timestamp::now())))
+    async fn create_or_update(&self, ctx: &Context<()>, projection: &Projection) -> Result<Report<Built>, CallError> {
+        Ok(self.report(projection, self.left(projection, ctx.now)))
     }
 
     /// Nothing was built, so nothing has to go first: no finalizer is ever set.

@@ -11,7 +11,7 @@ use super::{bind, dev, explain, init, manifests, manuals, run, servers};
 #[derive(Debug, Parser)]
 #[command(name = "kcm", version, about, max_term_width = 120, arg_required_else_help = true)]
 #[command(after_help = "Start here:
-  kcm dev                                     a kcp on this machine, with tenants and clusters to play with
+  kcm dev                                     a control plane on this machine, with tenants and clusters to play with
   kcm init --workspace root:provider          set up a provider workspace
   kcm run --workspace root:provider           run the manager")]
 pub struct Cli {
@@ -26,7 +26,7 @@ pub struct Cli {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a kcp with tenants and clusters on this machine, and watch.
+    /// Run a control plane with tenants and clusters on this machine, and watch.
     Dev(dev::DevArgs),
     /// Set up a provider workspace, or a provider's door.
     Init(init::InitArgs),
@@ -43,7 +43,7 @@ pub enum Verb {
     /// Write the man pages to a folder.
     #[command(hide = true)]
     Man(manuals::ManArgs),
-    /// Build the real servers that `dev` and the tests run, once.
+    /// Build the real servers that `dev --kcp` and the tests run, once.
     #[command(hide = true)]
     Servers,
 }

@@ -87,9 +87,9 @@ fn newer(object: &mut Value) {
         let Some(claims) = object.pointer_mut(at) else { return };
         for claim in claims.as_array_mut().into_iter().flatten() {
             let same = |other: &&Value| {
-                ["group", "resource", "identityHash"].iter().all(|field| {
-                    other[*field].as_str().unwrap_or_default() == claim[*field].as_str().unwrap_or_default()
-                })
+                ["group", "resource", "identityHash"]
+                    .iter()
+                    .all(|field| other[*field].as_str().unwrap_or_default() == claim[*field].as_str().unwrap_or_default())
             };
             let known = kept.as_ref().and_then(|kept| items(kept).find(same).cloned());
             claim["verbs"] = known.as_ref().map_or_else(|| json!(["*"]), |known| known["verbs"].clone());

@@ -64,7 +64,9 @@ fn parse_labels(text: &str) -> Result<Vec<Demand>, String> {
         demands.push(demand);
         let after = after.trim_start();
         rest = match after.strip_prefix(',') {
-            Some(next) if next.trim().is_empty() => return Err("unable to parse requirement: found '', expected: identifier after ','".into()),
+            Some(next) if next.trim().is_empty() => {
+                return Err("unable to parse requirement: found '', expected: identifier after ','".into());
+            }
             Some(next) => next.trim_start(),
             None if after.is_empty() => "",
             None => return Err(format!("unable to parse requirement: found '{}', expected: ',' or 'end of string'", word(after).0)),

@@ -27,6 +27,8 @@ pub struct Context<C> {
     pub mode: Mode,
     /// The configuration in force when the call began.
     pub config: Arc<C>,
+    /// The wall clock when the call began. A reconciler that measures by it, and not by the machine's clock, can be tested in virtual time.
+    pub now: jiff::Timestamp,
     /// The clients.
     pub clusters: ClusterContext,
     pub(crate) inside: Inside,
@@ -207,7 +209,7 @@ mod tests {
         let inside = Inside { port, actor, seen: Seen::default(), starved: AtomicBool::new(false), snapshot: Mutex::new(Snapshot { raw }) };
         let identity = TenantIdentity::of(&workspace);
         let workspace = Workspace { logical_cluster: workspace, path: None };
-        Context { workspace, identity, mode: Mode::Kcp, config: Arc::new(()), clusters, inside }
+        Context { workspace, identity, mode: Mode::Kcp, config: Arc::new(()), now: jiff::Timestamp::UNIX_EPOCH, clusters, inside }
     }
 
     #[tokio::test]

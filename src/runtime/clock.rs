@@ -14,6 +14,23 @@ pub(crate) struct Clock {
     draws: Arc<AtomicU64>,
 }
 
+/// Where time and randomness begin for a runtime. With the same origin, the same server and paused time, everything happens again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The wall clock at the start; from then on it goes with the monotonic one.
+    pub wall: jiff::Timestamp,
+    /// What all jitter is drawn from.
+    pub seed: u64,
+}
+
+impl Origin {
+    /// The machine's clock, and a seed that no other process is likely to have.
+    pub fn here() -> Self {
+        let wall = jiff::Timestamp::now();
+        Self { wall, seed: u64::from(std::process::id()) ^ wall.as_millisecond().unsigned_abs() }
+    }
+}
+
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -24,9 +41,9 @@ pub(crate) struct Moment {
 }
 
 impl Clock {
-    /// A clock that starts now, with jitter from this seed.
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { start: Instant::now(), wall_at_start: jiff::Timestamp::now(), draws: Arc::new(AtomicU64::new(seed)) }
+    /// A clock that starts now.
+    pub(crate) fn new(origin: Origin) -> Self {
+        Self { start: Instant::now(), wall_at_start: origin.wall, draws: Arc::new(AtomicU64::new(origin.seed)) }
     }
 
     pub(crate) const fn start(&self) -> Instant {

@@ -28,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reconciler::{Actor, Inputs, Reconciler};
 
+pub use clock::Origin;
 pub use telemetry::Metrics;
-pub use transport::Credentials;
 pub(crate) use transport::without_proxy;
+pub use transport::{Credentials, Wire};
 
 use clock::Clock;
 use core::{Overview, Setup};
@@ -61,6 +62,8 @@ pub struct Options {
     pub requests: usize,
     /// Where `/readyz`, `/livez` and `/metrics` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
+    /// Where time and randomness begin; `None`, the default, takes [`Origin::here`] when it is run.
+    pub origin: Option<Origin>,
 }
 
 impl Options {
@@ -75,6 +78,7 @@ impl Options {
             endpoint_overrides: Vec::new(),
             requests: 64,
             admin: None,
+            origin: None,
         }
     }
 
@@ -138,6 +142,12 @@ impl Handle {
         overview.looked.then(|| overview.missing.clone())
     }
 
+    /// Whether no call is under way and none waits for a worker, as of a second ago; what is to be looked at again later counts as idle.
+    pub fn is_idle(&self) -> bool {
+        let overview = self.overview.borrow();
+        overview.looked && overview.queued == 0 && overview.in_flight == 0
+    }
+
     /// Waits until every stream has synced once and the export's endpoint slice was seen. Never returns for a runtime that cannot be ready.
     pub async fn ready(&mut self) {
         // The sender lives as long as the runtime; after its end nothing becomes ready any more.
@@ -193,8 +203,8 @@ impl Runtime {
             overrides: options.endpoint_overrides,
             workers: options.workers,
         };
-        let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_millisecond().unsigned_abs();
-        let outside = Outside { transport, metrics: metrics.clone(), clock: Clock::new(seed), provider_base: provider_base.into() };
+        let clock = Clock::new(options.origin.unwrap_or_else(Origin::here));
+        let outside = Outside { transport, metrics: metrics.clone(), clock, provider_base: provider_base.into() };
         let Some(address) = options.admin else { return shell::run(setup, outside, overview, stop).await };
         let admin = admin::serve(address, overview.subscribe(), metrics).await.map_err(RunError::Start)?;
         tokio::select! {

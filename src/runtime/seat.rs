@@ -56,6 +56,7 @@ impl<R: Reconciler> Seat<R> {
             identity: TenantIdentity::of(&logical_cluster),
             mode: Mode::Kcp,
             config,
+            now: job.moment.wall,
             clusters: ClusterContext {
                 control_plane: WorkspaceClient::new(port.clone(), &logical_cluster),
                 workload: None,

@@ -2,6 +2,7 @@
 //!
 //! `kube::Client` is not used on this path: it retries writes, has no deadline for lists and watch headers, prints bodies it cannot decode, and
 //! costs a worker task each. `kube::Config` still reads the kubeconfig and makes TLS and authentication. A workspace client is a URL prefix.
+//! What a kubeconfig leads to and what [`Wire`] leads to are one type here; nothing above it knows which of them it has.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,15 +10,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::ConfigExt;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
@@ -28,7 +30,37 @@ const MAX_ANSWER: usize = 256 << 20;
 /// Between two readings of the kubeconfig after a 401.
 const RELOAD_PAUSE: Duration = Duration::from_secs(2);
 
-type Service = BoxCloneSyncService<Request<Full<Bytes>>, Response<Incoming>, BoxError>;
+/// The body of an answer, from wherever it comes.
+pub(crate) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+type Service = BoxCloneSyncService<Request<Bytes>, Response<Body>, BoxError>;
+
+/// A server that is reached by a call: a service of this process, such as the embedded control plane, or whatever a test puts around it. Cheap
+/// to clone; every clone leads to the same server.
+#[derive(Clone, Debug)]
+pub struct Wire(Service);
+
+impl Wire {
+    /// A wire to this service. Its requests have whole URLs and their bodies as [`Bytes`]; its answers may go on for as long as they like.
+    pub fn new<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<Bytes>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self(BoxCloneSyncService::new(service.map_err(Into::into).map_response(|answer| answer.map(boxed))))
+    }
+}
+
+fn boxed<B>(body: B) -> Body
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    body.map_err(std::io::Error::other).boxed_unsync()
+}
 
 /// Where the credentials come from.
 #[derive(Clone, Debug)]
@@ -37,11 +69,30 @@ pub enum Credentials {
     File(PathBuf),
     /// `KUBECONFIG`, `~/.kube/config`, or the pod's service account.
     Inferred,
+    /// A server of this process. Nothing is read again after a 401.
+    Service {
+        /// The way to it.
+        wire: Wire,
+        /// The base of its URLs as a kubeconfig would have it, for example `https://embedded.invalid:6443`: it only travels in requests.
+        server: String,
+        /// The bearer token that every request carries.
+        token: SecretString,
+    },
 }
 
 impl Credentials {
-    async fn load(&self) -> Result<Config, String> {
+    /// The server's URL, and the way there.
+    async fn load(&self) -> Result<(String, Service), String> {
+        if let Self::Service { wire, server, token } = self {
+            return Ok((server.clone(), with_token(wire.0.clone(), token)?));
+        }
+        let config = self.config().await?;
+        Ok((config.cluster_url.to_string(), service(&config)?))
+    }
+
+    async fn config(&self) -> Result<Config, String> {
         match self {
+            Self::Service { .. } => Err("a server of this process has no kubeconfig".into()),
             Self::File(path) => {
                 let unreadable = |error: &dyn std::fmt::Display| format!("cannot read the kubeconfig {}: {error}", path.display());
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unreadable(&error))?;
@@ -106,19 +157,18 @@ pub(crate) struct Transport {
 impl Transport {
     /// Reads the credentials and builds the client; connects to nothing yet.
     pub(crate) async fn new(credentials: Credentials, requests: usize) -> Result<Self, String> {
-        let config = credentials.load().await?;
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let service = ArcSwap::from_pointee(service(&config)?);
+        let (server, service) = credentials.load().await?;
+        let server = server.trim_end_matches('/').to_owned();
         Ok(Self {
             credentials,
-            service,
+            service: ArcSwap::from_pointee(service),
             last_reload: Mutex::new(None),
             permits: Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)),
             server,
         })
     }
 
-    /// The server of the kubeconfig, as written there.
+    /// The server, as the credentials have it.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
@@ -135,7 +185,7 @@ impl Transport {
     }
 
     /// Sends and returns once the headers are there; on a 401 reads the credentials again and sends once more, for a 401 is never half done.
-    pub(crate) async fn open(&self, ask: &Ask) -> Result<Response<Incoming>, String> {
+    pub(crate) async fn open(&self, ask: &Ask) -> Result<Response<Body>, String> {
         let response = self.once(ask).await?;
         if response.status() != StatusCode::UNAUTHORIZED || !self.reload().await {
             return Ok(response);
@@ -143,13 +193,13 @@ impl Transport {
         self.once(ask).await
     }
 
-    async fn once(&self, ask: &Ask) -> Result<Response<Incoming>, String> {
+    async fn once(&self, ask: &Ask) -> Result<Response<Body>, String> {
         let mut request = Request::builder().method(ask.method.clone()).uri(&ask.url).header(ACCEPT, ask.accept).header(USER_AGENT, AGENT);
         if let Some((content_type, _)) = &ask.body {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
         let body = ask.body.as_ref().map(|(_, body)| body.clone()).unwrap_or_default();
-        let request = request.body(Full::new(body)).map_err(|error| format!("the URL {} is malformed: {error}", ask.url))?;
+        let request = request.body(body).map_err(|error| format!("the URL {} is malformed: {error}", ask.url))?;
         // Given back with the headers: an open watch keeps nobody waiting.
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
         let service = Service::clone(&self.service.load());
@@ -158,6 +208,9 @@ impl Transport {
 
     /// Whether new credentials are in force; many callers at once cause one reading.
     async fn reload(&self) -> bool {
+        if matches!(self.credentials, Credentials::Service { .. }) {
+            return false;
+        }
         let asked = Instant::now();
         let mut last = self.last_reload.lock().await;
         if last.is_some_and(|at| at > asked) {
@@ -167,12 +220,8 @@ impl Transport {
             return false;
         }
         *last = Some(Instant::now());
-        let fresh = match self.credentials.load().await {
-            Ok(config) => service(&config),
-            Err(error) => Err(error),
-        };
-        match fresh {
-            Ok(fresh) => {
+        match self.credentials.load().await {
+            Ok((_, fresh)) => {
                 self.service.store(Arc::new(fresh));
                 tracing::info!("the server refused the credentials; they were read again");
                 true
@@ -205,7 +254,18 @@ fn service(config: &Config) -> Result<Service, String> {
     let auth = config.auth_layer().map_err(unusable)?;
     // Whom a kubeconfig's `as:` impersonates.
     let extra_headers = config.extra_headers_layer().map_err(unusable)?;
-    Ok(BoxCloneSyncService::new(ServiceBuilder::new().option_layer(auth).layer(extra_headers).map_err(BoxError::from).service(client)))
+    let layered = ServiceBuilder::new().option_layer(auth).layer(extra_headers).map_err(BoxError::from).service(client);
+    Ok(BoxCloneSyncService::new(layered.map_request(|ask: Request<Bytes>| ask.map(Full::new)).map_response(|answer| answer.map(boxed))))
+}
+
+fn with_token(service: Service, token: &SecretString) -> Result<Service, String> {
+    let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+        .map_err(|_| "the token holds what no header can hold".to_owned())?;
+    bearer.set_sensitive(true);
+    Ok(BoxCloneSyncService::new(service.map_request(move |mut ask: Request<Bytes>| {
+        ask.headers_mut().insert(AUTHORIZATION, bearer.clone());
+        ask
+    })))
 }
 
 /// An error with its causes, which say more than it does: `client error (Connect): tcp connect error: Connection refused`.
@@ -262,10 +322,27 @@ mod tests {
     #[tokio::test]
     async fn a_kubeconfig_with_a_proxy_is_refused_and_one_whose_other_cluster_has_one_is_not() {
         let file = kubeconfig("http://kcp", ", proxy-url: 'http://user:password@proxy'", "");
-        let refused = Credentials::File(file.path().to_owned()).load().await.unwrap_err();
+        let refused = Credentials::File(file.path().to_owned()).config().await.unwrap_err();
         assert!(refused.contains("proxy-url") && !refused.contains("password"), "{refused}");
         let file = kubeconfig("http://kcp", "", "");
-        assert!(Credentials::File(file.path().to_owned()).load().await.is_ok());
+        assert!(Credentials::File(file.path().to_owned()).config().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_server_of_this_process_hears_the_token_and_is_asked_once_though_it_refuses() {
+        let heard: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
+        let telling = heard.clone();
+        let refusing = tower::service_fn(move |ask: Request<Bytes>| {
+            let token = ask.headers()[AUTHORIZATION].to_str().unwrap().to_owned();
+            telling.lock().push(format!("{} {} {token}", ask.method(), ask.uri()));
+            async { Ok::<_, std::convert::Infallible>(Response::builder().status(401).body(Full::new(Bytes::from("who?"))).unwrap()) }
+        });
+        let credentials = Credentials::Service { wire: Wire::new(refusing), server: "https://it.invalid/".into(), token: "t".into() };
+        let transport = Transport::new(credentials, 1).await.unwrap();
+        assert_eq!(transport.server(), "https://it.invalid");
+        let reply = transport.send(&Ask::get("https://it.invalid/a?b=c".into(), "*/*"), Duration::from_secs(10)).await.unwrap();
+        assert_eq!((reply.status.as_u16(), &*reply.body), (401, &b"who?"[..]));
+        assert_eq!(*heard.lock(), ["GET https://it.invalid/a?b=c Bearer t"]);
     }
 
     #[tokio::test]

@@ -11,14 +11,15 @@ use kcp_provider_runtime::api::reason::Reason;
 use scan::{File, declared, folders, functions, split_tests, words};
 
 /// The folders of the crate, and what each may import. Our own providers have no door that others have not.
-const MAY_IMPORT: [(&str, &[&str]); 8] = [
+const MAY_IMPORT: [(&str, &[&str]); 9] = [
     ("api", &[]),
     ("reconciler", &["api"]),
     ("runtime", &["api", "reconciler"]),
     ("kcm", &["api", "reconciler"]),
     ("kairon", &["api", "reconciler"]),
     ("embedded", &["api"]),
-    ("cli", &["api", "reconciler", "runtime", "kcm", "kairon", "embedded"]),
+    ("kit", &["api", "reconciler", "runtime", "embedded"]),
+    ("cli", &["api", "reconciler", "runtime", "kcm", "kairon", "embedded", "kit"]),
     ("bin", &["cli"]),
 ];
 
@@ -312,4 +313,26 @@ fn scripts_and_documents_ask_for_targets_that_exist() {
 fn targets_are_read_where_make_is_a_command() {
     let text = "step \"tests\" make -s test\n`make dev` runs it\nthat will make sense\n    make lint\nfoo && make X=1 doc";
     assert_eq!(asked(text), ["dev", "doc", "lint", "test"].map(str::to_owned).into());
+}
+
+/// The blocks of Rust in a document.
+fn quoted(document: &str) -> Vec<&str> {
+    document.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn documents_quote_code_that_is_compiled() {
+    let code: Vec<File> = ["src", "examples", "tests"].into_iter().flat_map(File::below).collect();
+    let mut problems = Vec::new();
+    for path in ["README.md", "docs/ARCHITECTURE.md", "docs/PROVIDERS.md"] {
+        let text = text_of(path).unwrap_or_else(|| panic!("{path} is not there"));
+        let strange = quoted(&text).into_iter().filter(|block| !code.iter().any(|file| file.text.contains(block)));
+        problems.extend(strange.map(|block| format!("{path} shows code that is in no file:\n{block}")));
+    }
+    none(&problems);
+}
+
+#[test]
+fn blocks_of_rust_are_read_and_no_others() {
+    assert_eq!(quoted("a\n```rust\nfn a() {}\n```\n```sh\nb\n```\n```rust\nfn c() {}\n```\n"), ["fn a() {}\n", "fn c() {}\n"]);
 }

@@ -90,7 +90,12 @@ async fn an_unbinding_waits_for_finalizers_and_allows_no_new_object() {
     assert_eq!(client.post(&toys, &toy("late")).await.code, 405);
     let left = client.get(&format!("{through}/clusters/*/apis/play.example.org/v1/toys")).await;
     assert_eq!(left.body["items"].as_array().unwrap().len(), 1, "{left:?}");
-    let released = client.merge(&format!("{through}/clusters/{tenant}/apis/play.example.org/v1/namespaces/default/toys/car"), &json!({"metadata": {"finalizers": null}})).await;
+    let released = client
+        .merge(
+            &format!("{through}/clusters/{tenant}/apis/play.example.org/v1/namespaces/default/toys/car"),
+            &json!({"metadata": {"finalizers": null}}),
+        )
+        .await;
     assert_eq!(released.code, 200, "{released:?}");
     assert_eq!(client.get(&format!("/clusters/{tenant}/{BINDINGS}/toys")).await.code, 404);
     assert_eq!(client.get(&toys).await.code, 404);
@@ -116,7 +121,8 @@ async fn what_lost_its_owner_goes() {
     let map = |name: &str, owner: Option<&Value>| {
         let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         if let Some(owner) = owner {
-            map["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}]);
+            map["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}]);
         }
         map
     };

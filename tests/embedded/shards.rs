@@ -48,9 +48,9 @@ async fn with_the_timing_of_kcp_a_bound_kind_is_served_only_after_a_while() {
     let (_, tenant, through) = bound(&client).await;
     let wildcard = format!("{through}/clusters/*/{TOYS}/toys");
     assert_eq!((phase(&client, &tenant).await, client.get(&wildcard).await.code), (json!("Binding"), 404));
-    tokio::time::sleep(Duration::from_secs(7)).await;
+    tokio::time::advance(Duration::from_secs(7)).await;
     assert_eq!(client.get(&wildcard).await.code, 404);
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!((phase(&client, &tenant).await, client.get(&wildcard).await.code), (json!("Bound"), 200));
 }
 
@@ -58,7 +58,8 @@ async fn with_the_timing_of_kcp_a_bound_kind_is_served_only_after_a_while() {
 async fn what_is_due_later_happens_though_nobody_asks() {
     let client = Client::with(Options { timing: Timing::KCP, ..Options::default() });
     let path = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
-    let made = client.post(path, &json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": "late"}})).await;
+    let made =
+        client.post(path, &json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": "late"}})).await;
     assert_eq!(made.body["status"]["phase"], "Scheduling");
     let mut watch = crate::watches::Watch::open(&client, &format!("{path}?watch=true")).await;
     let ready = async {

@@ -67,7 +67,8 @@ impl Client {
     /// A workspace below root; returns its logical cluster.
     pub(crate) async fn workspace(&self, name: &str) -> String {
         let path = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
-        let made = self.post(path, &json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": name}})).await;
+        let made =
+            self.post(path, &json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": name}})).await;
         assert_eq!(made.code, 201, "{made:?}");
         let ready = self.get(&format!("{path}/{name}")).await;
         assert_eq!(ready.body["status"]["phase"], "Ready", "{ready:?}");

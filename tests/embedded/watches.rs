@@ -99,14 +99,18 @@ async fn initial_events_end_with_a_marked_bookmark() {
     let mut watch = Watch::open(&client, &format!("{toys}?{query}")).await;
     assert_eq!(watch.sees().await, saw("ADDED", "car"));
     let end = watch.next().await.unwrap();
-    assert_eq!((&end["type"], &end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"]), (&json!("BOOKMARK"), &json!("true")));
+    assert_eq!(
+        (&end["type"], &end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"]),
+        (&json!("BOOKMARK"), &json!("true"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_once_a_minute_and_a_watch_ends_at_its_time() {
     let client = Client::new();
     let (_, tenant, _) = bound(&client).await;
-    let mut watch = Watch::open(&client, &format!("/clusters/{tenant}/{TOYS}/toys?watch=true&allowWatchBookmarks=true&timeoutSeconds=130")).await;
+    let mut watch =
+        Watch::open(&client, &format!("/clusters/{tenant}/{TOYS}/toys?watch=true&allowWatchBookmarks=true&timeoutSeconds=130")).await;
     let began = tokio::time::Instant::now();
     assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
     assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
@@ -149,7 +153,9 @@ async fn a_schema_roll_ends_watches_through_the_export_with_an_internal_error() 
     let mut watch = Watch::open(&client, &format!("{through}/clusters/*/{TOYS}/toys?watch=true")).await;
     client.post(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &schema("v2", "blue")).await;
     let resources = export("v2")["spec"]["resources"].clone();
-    client.merge(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha2/apiexports/toys"), &json!({"spec": {"resources": resources}})).await;
+    client
+        .merge(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha2/apiexports/toys"), &json!({"spec": {"resources": resources}}))
+        .await;
     let event = watch.next().await.unwrap();
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(500)));
     assert_eq!(watch.next().await, None);

@@ -1,72 +1,68 @@
-//! The seam, as a provider team sees it: a toy provider over public items alone, run by the real runtime against a server of this process.
+//! The seam, as a provider team sees it: a toy provider over public items alone, run by the real runtime against the embedded control plane.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod kcm;
 mod provider;
-mod server;
 mod strict;
+mod world;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kcp_provider_runtime::runtime::{Credentials, Handle, Options, Runtime};
-use provider::Painter;
+use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
+use kcp_provider_runtime::kit::{Resource, Sent, Workspace, World};
+use provider::{Painter, Toy};
 use serde_json::{Value, json};
-use server::{Server, Write};
-use strict::Strict;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use strict::{PAINTS, Strict};
 
-/// Long enough for a busy machine; what is waited for takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+type Calls = Arc<Mutex<Vec<String>>>;
 
-struct Running {
-    server: Server,
-    calls: watch::Receiver<Vec<String>>,
-    handle: Handle,
-    task: JoinHandle<()>,
-    _kubeconfig: tempfile::TempDir,
+/// What a toy may be: its colour is a word, its status what its provider says.
+fn toys() -> Resource {
+    let condition = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true, "required": ["type"], "properties": {"type": {"type": "string"}},
+    });
+    let conditions = json!({"type": "array", "items": condition, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]});
+    let status =
+        json!({"type": "object", "properties": {"colour": {"type": "string"}, "coats": {"type": "integer"}, "conditions": conditions}});
+    Resource::new::<Toy>(json!({"type": "object", "properties": {"colour": {"type": "string", "maxLength": 9}, "status": status}}))
 }
 
-impl Running {
-    async fn start(toys: &[(&str, &str, &str)]) -> Self {
-        Self::begin(toys, false).await
-    }
-
-    async fn begin(toys: &[(&str, &str, &str)], strict: bool) -> Self {
-        let server = Server::start().await;
-        for (workspace, name, colour) in toys {
-            server.create(workspace, name, *colour);
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let kubeconfig = dir.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
-        let (told, calls) = watch::channel(Vec::new());
-        let options = Options::new(Credentials::File(kubeconfig), "toys.test").with_workspace("root:provider");
-        let runtime = Runtime::new(options);
-        let runtime = if strict { runtime.serve(|_| Strict) } else { runtime.serve(move |_| Painter(told)) };
-        let handle = runtime.handle();
-        let task = tokio::spawn(async move { runtime.run().await.unwrap() });
-        Self { server, calls, handle, task, _kubeconfig: dir }
-    }
-
-    /// Waits until a toy was called this often.
-    async fn called(&mut self, toy: &str, times: usize) {
-        let enough = |calls: &Vec<String>| calls.iter().filter(|call| *call == toy).count() >= times;
-        tokio::time::timeout(PATIENCE, self.calls.wait_for(enough)).await.expect("it is called").unwrap();
-    }
-
-    async fn written(&self, times: usize) -> Vec<Write> {
-        tokio::time::timeout(PATIENCE, self.server.wait_for(|writes| writes.len() >= times)).await.expect("it is written")
-    }
-
-    async fn stop(self) {
-        self.handle.stop();
-        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
-    }
+/// Toys of which nothing is checked.
+fn unchecked_toys() -> Resource {
+    Resource::new::<Toy>(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
 }
 
-fn of<'a>(writes: &'a [Write], name: &str) -> Vec<&'a Write> {
-    writes.iter().filter(|write| write.body["metadata"]["name"] == name).collect()
+async fn world_of(toys: Resource) -> World {
+    let mut world = World::new().await;
+    world.export(toys).await;
+    world
+}
+
+fn paint(world: &World) -> Calls {
+    let calls = Calls::default();
+    let told = calls.clone();
+    world.serve(move |_| Painter(told.clone()));
+    calls
+}
+
+fn toy(name: &str, colour: impl Into<Value>) -> Value {
+    json!({"apiVersion": "toys.test/v1", "kind": "Toy", "metadata": {"name": name}, "colour": colour.into()})
+}
+
+/// How often a toy was called.
+fn called(calls: &Calls, workspace: &Workspace, name: &str) -> usize {
+    let toy = format!("{}/{name}", workspace.logical_cluster());
+    calls.lock().unwrap().iter().filter(|call| **call == toy).count()
+}
+
+fn written(world: &World, name: &str) -> Vec<Sent> {
+    world.requests().into_iter().filter(|sent| sent.is_write() && sent.body["metadata"]["name"] == name).collect()
+}
+
+async fn colour(workspace: &Workspace, name: &str) -> Value {
+    workspace.get_json::<Toy>(name).await.unwrap()["status"]["colour"].take()
 }
 
 #[test]
@@ -76,93 +72,109 @@ fn a_provider_is_sixty_lines() {
     assert!(!include_str!("provider.rs").contains("kube::"), "a provider needs no client library");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_report_becomes_one_status_write_under_the_objects_identity() {
-    let running = Running::start(&[("ws1", "car", "red")]).await;
-    let mut writes = running.written(1).await;
-    let Write { target, content_type, mut body } = writes.remove(0);
-    assert_eq!(
-        target,
-        "PATCH /services/apiexport/1abc/toys.test/clusters/ws1/apis/toys.test/v1/namespaces/default/toys/car/status?fieldManager=painter&force=true"
-    );
-    assert_eq!(content_type, "application/apply-patch+yaml");
-    let since = body["status"]["conditions"][0].as_object_mut().unwrap().remove("lastTransitionTime");
-    let since: jiff::Timestamp = since.as_ref().and_then(Value::as_str).unwrap().parse().unwrap();
-    assert!(jiff::Timestamp::now().duration_since(since).unsigned_abs() < Duration::from_mins(5), "{since}");
+    let world = world_of(toys()).await;
+    let acme = world.workspace("acme").await;
+    let made = acme.apply(toy("car", "red")).await;
+    paint(&world);
+    let dry = acme.condition::<Toy>("car", "Painted", True, "Dry").await;
+    world.settled().await;
+    let [mut write] = <[Sent; 1]>::try_from(written(&world, "car")).unwrap();
+    let provider = world.provider().logical_cluster();
+    let through = format!("/services/apiexport/{provider}/toys.test/clusters/{}", acme.logical_cluster());
+    let target = format!("{through}/apis/toys.test/v1/namespaces/default/toys/car/status?fieldManager=painter&force=true");
+    assert_eq!((write.verb, write.target), ("apply", target));
+    let since = write.body["status"]["conditions"][0].as_object_mut().unwrap().remove("lastTransitionTime").unwrap();
+    assert_eq!(since, dry.last_transition_time.as_str());
+    let since: jiff::Timestamp = dry.last_transition_time.parse().unwrap();
+    assert!(world.now().duration_since(since).unsigned_abs() < Duration::from_mins(1), "{since}");
     let condition = json!({"type": "Painted", "status": "True", "reason": "Dry", "message": "it is red", "observedGeneration": 1});
-    let metadata = json!({"name": "car", "namespace": "default", "uid": "uid-of-car", "resourceVersion": "2"});
+    let [uid, version] = ["uid", "resourceVersion"].map(|field| made["metadata"][field].clone());
+    let metadata = json!({"name": "car", "namespace": "default", "uid": uid, "resourceVersion": version});
     let status = json!({"colour": "red", "conditions": [condition]});
-    assert_eq!(body, json!({"apiVersion": "toys.test/v1", "kind": "Toy", "metadata": metadata, "status": status}));
-    running.stop().await;
+    assert_eq!(write.body, json!({"apiVersion": "toys.test/v1", "kind": "Toy", "metadata": metadata, "status": status}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_object_that_is_as_it_should_be_costs_no_request() {
-    let mut running = Running::start(&[("ws1", "car", "red")]).await;
-    running.written(1).await;
-    // Once for its making, once for our own write; each further call begins when the one before it, its writes included, has ended.
-    for (at, note) in ["a", "b", "c"].into_iter().enumerate() {
-        running.called("ws1/car", at + 2).await;
-        running.server.touch("ws1/car", note);
+    let world = world_of(toys()).await;
+    let acme = world.workspace("acme").await;
+    acme.apply(toy("car", "red")).await;
+    let calls = paint(&world);
+    world.settled().await;
+    assert_eq!(world.writes(), [("apply", 1)].into());
+    assert_eq!(called(&calls, &acme, "car"), 2, "once for its making, once for our own write");
+    for note in ["a", "b", "c"] {
+        acme.merge::<Toy>("car", json!({"metadata": {"annotations": {"note": note}}})).await;
+        world.settled().await;
     }
-    running.called("ws1/car", 5).await;
-    assert_eq!(running.server.writes().len(), 1);
-    running.stop().await;
+    assert_eq!(called(&calls, &acme, "car"), 5);
+    assert_eq!(world.writes(), [("apply", 1)].into());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_error_and_a_panic_are_their_objects_own() {
-    let mut running = Running::start(&[("ws1", "ghost", "none"), ("ws1", "bomb", "explosive"), ("ws2", "car", "red")]).await;
-    running.called("ws1/bomb", 2).await;
-    running.called("ws1/ghost", 2).await;
-    running.server.create("ws1", "kite", "blue");
-    running.server.create("ws2", "ghost", "white");
-    let writes = running.written(3).await;
-    assert_eq!((of(&writes, "car").len(), of(&writes, "kite").len(), of(&writes, "bomb").len()), (1, 1, 0));
-    let ghosts: Vec<_> = of(&writes, "ghost").into_iter().map(|write| write.target.contains("/clusters/ws2/")).collect();
+    let world = world_of(toys()).await;
+    let (one, other) = (world.workspace("one").await, world.workspace("other").await);
+    for (workspace, name, colour) in [(&one, "ghost", "none"), (&one, "bomb", "explosive"), (&other, "car", "red")] {
+        workspace.apply(toy(name, colour)).await;
+    }
+    let calls = paint(&world);
+    world.advance(Duration::from_mins(1)).await;
+    assert!(called(&calls, &one, "bomb") > 2 && called(&calls, &one, "ghost") > 2, "they are tried again");
+    one.apply(toy("kite", "blue")).await;
+    other.apply(toy("ghost", "white")).await;
+    one.condition::<Toy>("kite", "Painted", True, "Dry").await;
+    other.condition::<Toy>("ghost", "Painted", True, "Dry").await;
+    assert_eq!(["car", "kite", "bomb"].map(|name| written(&world, name).len()), [1, 1, 0]);
+    let elsewhere = format!("/clusters/{}/", other.logical_cluster());
+    let ghosts: Vec<_> = written(&world, "ghost").iter().map(|sent| sent.target.contains(&elsewhere)).collect();
     assert_eq!(ghosts, [true], "the same name in another workspace is another toy");
-    let text = running.handle.metrics().text();
+    let text = world.handles()[0].metrics().text();
     assert!(text.contains(r#"controller="painter",reason="ReconcileFailed""#), "{text}");
-    running.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_is_told_the_field_and_its_siblings_go_on() {
-    let running = Running::start(&[("ws1", "car", "red")]).await;
-    running.server.create("ws1", "wreck", 7);
-    running.server.create("ws1", "kite", "blue");
-    let writes = running.written(3).await;
-    let colours: Vec<_> = ["car", "kite"].map(|name| of(&writes, name)[0].body["status"]["colour"].clone()).into();
-    assert_eq!(colours, ["red", "blue"]);
-    let told = &of(&writes, "wreck")[0].body["status"];
-    let condition = &told["conditions"][0];
-    let [type_, status, reason] = ["type", "status", "reason"].map(|field| condition[field].as_str().unwrap());
-    assert_eq!([type_, status, reason], ["Painted", "False", "InvalidObject"]);
-    let message = condition["message"].as_str().unwrap();
-    assert!(message.starts_with("the object cannot be read: colour: invalid type: integer `7`"), "{message}");
-    running.server.create("ws1", "wreck", "green");
-    let mended = running.written(4).await;
-    assert_eq!(of(&mended, "wreck")[1].body["status"]["colour"], "green", "it is mended by its tenant alone");
-    running.stop().await;
+    let world = world_of(unchecked_toys()).await;
+    let acme = world.workspace("acme").await;
+    acme.apply(toy("car", "red")).await;
+    paint(&world);
+    acme.apply(toy("wreck", 7)).await;
+    acme.apply(toy("kite", "blue")).await;
+    let told = acme.condition::<Toy>("wreck", "Painted", False, "InvalidObject").await;
+    assert!(told.message.starts_with("the object cannot be read: colour: invalid type: integer `7`"), "{}", told.message);
+    world.settled().await;
+    assert_eq!([colour(&acme, "car").await, colour(&acme, "kite").await], ["red", "blue"]);
+    acme.apply(toy("wreck", "green")).await;
+    acme.condition::<Toy>("wreck", "Painted", True, "Dry").await;
+    assert_eq!(colour(&acme, "wreck").await, "green", "it is mended by its tenant alone");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runtime_is_ready_once_everything_was_listed() {
-    let mut running = Running::start(&[]).await;
-    tokio::time::timeout(PATIENCE, running.handle.ready()).await.expect("it becomes ready");
-    assert_eq!(running.handle.missing(), Some(Vec::new()));
-    running.server.create("ws1", "car", "green");
-    assert_eq!(running.written(1).await[0].body["status"]["colour"], "green");
-    running.stop().await;
+    let world = world_of(toys()).await;
+    let acme = world.workspace("acme").await;
+    paint(&world);
+    assert_eq!(world.handles()[0].missing(), None, "nobody has looked yet");
+    world.ready().await;
+    assert_eq!(world.handles()[0].missing(), Some(Vec::new()));
+    acme.apply(toy("car", "green")).await;
+    acme.condition::<Toy>("car", "Painted", True, "Dry").await;
+    assert_eq!(colour(&acme, "car").await, "green");
+    world.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn without_a_configuration_and_without_defaults_an_object_is_told_so() {
-    let running = Running::begin(&[("ws1", "car", "red")], true).await;
-    let writes = running.written(1).await;
-    let condition = &writes[0].body["status"]["conditions"][0];
-    assert_eq!((&condition["type"], &condition["status"]), (&json!("Painted"), &json!("False")));
-    assert_eq!((&condition["reason"], &condition["message"]), (&json!("ConfigUnavailable"), &json!("there is no configuration object")));
-    assert_eq!(writes[0].body["status"]["coats"], 0, "no status field goes on telling of success");
-    running.stop().await;
+    let world = world_of(toys()).await;
+    let paints = Resource::of(PAINTS, json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+    world.provider().define(paints).await;
+    let acme = world.workspace("acme").await;
+    acme.apply(toy("car", "red")).await;
+    world.serve(|_| Strict);
+    let told = acme.condition::<Toy>("car", "Painted", False, "ConfigUnavailable").await;
+    assert_eq!(told.message, "there is no configuration object");
+    assert_eq!(acme.get_json::<Toy>("car").await.unwrap()["status"]["coats"], 0, "no status field goes on telling of success");
 }

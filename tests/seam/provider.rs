@@ -1,11 +1,12 @@
 //! A whole provider: toys that are painted in the colour their tenant asks for.
+use std::sync::{Arc, Mutex};
+
 use async_trait::async_trait;
 use kcp_provider_runtime::api::condition::Condition;
 use kcp_provider_runtime::api::meta::{Kind, KindRef, Meta, ServiceObject};
 use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Failure, Reconciler, Report, ReportedCondition};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Toy {
@@ -31,7 +32,7 @@ impl ServiceObject for Toy {
 pub(crate) struct Painted {
     colour: String,
 }
-pub(crate) struct Painter(pub(crate) watch::Sender<Vec<String>>);
+pub(crate) struct Painter(pub(crate) Arc<Mutex<Vec<String>>>);
 #[async_trait]
 impl Reconciler for Painter {
     type Object = Toy;
@@ -42,7 +43,7 @@ impl Reconciler for Painter {
         Actor { name: "painter", finalizer: None, conditions: &["Painted"] }
     }
     async fn create_or_update(&self, ctx: &Context<()>, toy: &Toy) -> Result<Report<Painted>, CallError> {
-        self.0.send_modify(|calls| calls.push(format!("{}/{}", ctx.workspace, toy.metadata.name)));
+        self.0.lock().unwrap().push(format!("{}/{}", ctx.workspace, toy.metadata.name));
         match toy.colour.as_str() {
             "none" => Err(CallError::new("paint a toy", Failure::Invalid("none is no colour".into()))),
             "explosive" => panic!("the paint exploded"),

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::provider::Toy;
 
+pub(crate) const PAINTS: KindRef = KindRef { group: "toys.test", version: "v1", kind: "Paints", plural: "paints", namespaced: false };
+
 #[derive(Deserialize)]
 pub(crate) struct Paints {}
 
 impl ProviderConfig for Paints {
-    const KIND: Option<KindRef> = Some(KindRef { group: "toys.test", version: "v1", kind: "Paints", plural: "paints", namespaced: false });
+    const KIND: Option<KindRef> = Some(PAINTS);
 
     fn runtime(&self) -> &RuntimeSettings {
         no_settings()

@@ -1,4 +1,4 @@
-//! The beginning, the middle and the end of `kcm dev`. The end comes in every case: kcp is ended, and its folder removed.
+//! The beginning, the middle and the end of `kcm dev`. The end comes in every case: the control plane is ended, and its folder removed.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use super::expectations::{Stage, unmet};
+use super::plane::Plane;
 use super::rows::Row;
 use super::scenario::{self, TENANTS};
 use super::screen::Screen;
@@ -19,11 +20,6 @@ use super::setup::{Controller, Setup};
 use super::site::{self, Site};
 use super::verdict::{Milestones, Verdict, seconds};
 use super::{DevArgs, Output};
-use crate::cli::kcp_server::{KcpOptions, KcpServer};
-use crate::cli::servers;
-
-/// How often the clusters are looked at; two LISTs of a few objects.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Everything was seen to be as ordered 30 s after kcp was ready, on a busy machine after 60 s.
 const ORDERED_WITHIN: Duration = Duration::from_mins(3);
 /// A mended cluster is Ready within seconds.
@@ -35,47 +31,46 @@ const LOG_TAIL: usize = 15;
 
 pub(super) async fn run(args: DevArgs, log_json: bool) -> anyhow::Result<()> {
     let stop = stop_on_signals()?;
-    let screen = Screen::new(!args.once);
-    let Some(server) = stop.run_until_cancelled(Box::pin(start(&screen))).await else {
-        screen.say("stopped; kcp, if it was started, ends by itself within seconds and removes its folder");
+    let screen = Screen::new(!args.once, args.kcp);
+    let starting = async { if args.kcp { Plane::kcp(&screen).await } else { Plane::embedded(0).await } };
+    let Some(plane) = stop.run_until_cancelled(Box::pin(starting)).await else {
+        if args.kcp {
+            screen.say("stopped; kcp, if it was started, ends by itself within seconds and removes its folder");
+        }
         return if args.once { Err(anyhow!("it was stopped")) } else { Ok(()) };
     };
-    let mut server = server?;
-    let folder = server.root_directory().to_owned();
-    log_to(&folder.join("kcm.log"), log_json)?;
-    let played = Box::pin(with_server(&args, &screen, &mut server, &stop)).await;
+    let mut plane = plane?;
+    let folder = plane.folder().to_owned();
+    log_to(&plane.file("kcm.log"), log_json)?;
+    let played = Box::pin(with_plane(&args, &screen, &mut plane, &stop)).await;
     if played.is_err() {
-        say_log_tail(&screen, &folder.join("kcm.log"));
+        say_log_tail(&screen, &plane.file("kcm.log"));
     }
-    screen.say("ending kcp and removing its folder (known to take 3 s)");
-    server.stop().await?;
+    if args.kcp {
+        screen.say("ending kcp and removing its folder (known to take 3 s)");
+    }
+    plane.stop().await?;
     screen.say(&format!("{} is gone", folder.display()));
-    let verdict = played?;
-    match verdict {
+    match played? {
         Some(verdict) => conclude(&args, &verdict),
         None => Ok(()),
     }
 }
 
-async fn start(screen: &Screen) -> anyhow::Result<KcpServer> {
-    let binary = servers::KCP.binary().await?;
-    let starting = async { Ok(KcpServer::start(&KcpOptions::new(binary), |_| {}).await?) };
-    screen.step("start kcp", "20 to 60 s", starting).await
-}
-
 /// Plays until it is through, told to stop, or something ends that must not; then no controller runs any more.
-async fn with_server(args: &DevArgs, screen: &Screen, server: &mut KcpServer, stop: &CancellationToken) -> anyhow::Result<Option<Verdict>> {
-    let site = Site::of(server).await?;
-    screen.say(&format!("logs: {} and {}", site.file("kcm.log").display(), server.log().display()));
+async fn with_plane(args: &DevArgs, screen: &Screen, plane: &mut Plane, stop: &CancellationToken) -> anyhow::Result<Option<Verdict>> {
+    let site = Site::of(plane).await?;
+    let logs: Vec<String> = plane.logs().iter().map(|log| log.display().to_string()).collect();
+    screen.say(&format!("logs: {}", logs.join(" and ")));
     let quit = CancellationToken::new();
     // There are three controllers; the set-up never waits for this.
     let (controllers, to_run) = mpsc::channel(4);
     let mut running = tokio::spawn(supervise(to_run, quit.clone()));
-    let game = Game::new(screen, &site, controllers);
+    let game = Game::new(screen, &site, controllers, plane.look_every());
     let played = tokio::select! {
         biased;
         () = stop.cancelled() => if args.once { Err(anyhow!("it was stopped")) } else { Ok(None) },
-        ended = server.ended() => Err(anyhow!("kcp ended by itself: {ended:?}")),
+        ended = plane.ended() => Err(ended),
         ended = &mut running => Err(ended.map_or_else(Into::into, |problem| anyhow!("{problem}"))),
         played = game.play(args.once) => played,
     };
@@ -113,15 +108,17 @@ struct Game<'a> {
     screen: &'a Screen,
     site: &'a Site,
     setup: Setup<'a>,
+    /// How often the clusters are looked at; two LISTs of a few objects.
+    look_every: Duration,
     rows: watch::Sender<Vec<Row>>,
     milestones: Mutex<Milestones>,
 }
 
 impl<'a> Game<'a> {
-    fn new(screen: &'a Screen, site: &'a Site, controllers: mpsc::Sender<Controller>) -> Self {
+    fn new(screen: &'a Screen, site: &'a Site, controllers: mpsc::Sender<Controller>, look_every: Duration) -> Self {
         let milestones = Milestones { kcp_ready: Some(seconds(screen.elapsed())), ..Milestones::default() };
         let setup = Setup::new(site, screen, controllers);
-        Self { screen, site, setup, rows: watch::Sender::default(), milestones: Mutex::new(milestones) }
+        Self { screen, site, setup, look_every, rows: watch::Sender::default(), milestones: Mutex::new(milestones) }
     }
 
     async fn play(&self, once: bool) -> anyhow::Result<Option<Verdict>> {
@@ -132,7 +129,7 @@ impl<'a> Game<'a> {
     }
 
     async fn watch(&self) -> std::convert::Infallible {
-        let mut pause = tokio::time::interval(LOOK_EVERY);
+        let mut pause = tokio::time::interval(self.look_every);
         pause.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             pause.tick().await;
@@ -212,7 +209,7 @@ fn conclude(args: &DevArgs, verdict: &Verdict) -> anyhow::Result<()> {
 }
 
 /// The first of SIGINT, SIGTERM and SIGHUP cancels the token; a second one ends the process at once, and kcp by its leash.
-fn stop_on_signals() -> anyhow::Result<CancellationToken> {
+pub(super) fn stop_on_signals() -> anyhow::Result<CancellationToken> {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let stop = CancellationToken::new();
     let asked: Arc<OnceLock<Instant>> = Arc::default();
@@ -234,7 +231,7 @@ fn stop_on_signals() -> anyhow::Result<CancellationToken> {
 }
 
 /// Everything that is logged from now on goes to `kcm.log`, so that the table stays readable.
-fn log_to(file: &std::path::Path, json: bool) -> anyhow::Result<()> {
+pub(super) fn log_to(file: &std::path::Path, json: bool) -> anyhow::Result<()> {
     let file = Arc::new(std::fs::File::create(file)?);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kcp_provider_runtime=info"));
     // A subscriber that is there already stays.

@@ -22,6 +22,8 @@ pub(super) struct Screen {
     live: Option<Look>,
     /// Whether changes are shown at all.
     follows: bool,
+    /// Whether steps take so long that their beginning is worth a line.
+    waits: bool,
     shown: Mutex<Shown>,
 }
 
@@ -32,10 +34,11 @@ struct Shown {
 }
 
 impl Screen {
-    /// A screen whose time begins now. `follows` shows clusters as they change: in place on a terminal, as lines elsewhere.
-    pub(super) fn new(follows: bool) -> Self {
+    /// A screen whose time begins now. `follows` shows clusters as they change: in place on a terminal, as lines elsewhere;
+    /// `waits` announces each step before it begins.
+    pub(super) fn new(follows: bool, waits: bool) -> Self {
         let live = (follows && io::stdout().is_terminal()).then(|| Look { width: width(), colour: std::env::var_os("NO_COLOR").is_none() });
-        Self { began: Instant::now(), live, follows, shown: Mutex::default() }
+        Self { began: Instant::now(), live, follows, waits, shown: Mutex::default() }
     }
 
     /// Since the start.
@@ -75,9 +78,11 @@ impl Screen {
         let _ = write_out(&text);
     }
 
-    /// Says what begins and how long it is known to take, at times that it goes on, and at last how long it took.
+    /// Says what begins and how long it is known to take on a real kcp, at times that it goes on, and at last how long it took.
     pub(super) async fn step<T>(&self, what: &str, known: &str, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-        self.say(&format!("{what} (known to take {known})"));
+        if self.waits {
+            self.say(&format!("{what} (known to take {known})"));
+        }
         let began = Instant::now();
         let mut work = pin!(work);
         loop {

@@ -1,4 +1,4 @@
-//! Who is made when: whatever does not wait for something else begins at once, so that the first cluster is there as soon as kcp allows.
+//! Who is made when: whatever does not wait for something else begins at once, so that the first cluster is there as soon as the control plane allows.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -58,7 +58,7 @@ impl<'a> Setup<'a> {
         let making = self.site.workspace(scenario::PROVIDER_WORKSPACE);
         let workspace = self.screen.step("root:provider: make the workspace", "3 to 10 s", making).await?;
         let connection = self.site.connection().await?;
-        // Tenants wait for the export alone, and kcp takes longest to serve what they bind: it comes before all else that `init` makes.
+        // Tenants wait for the export alone, and a real kcp takes longest to serve what they bind: it comes before all else that `init` makes.
         let work = init::upsert_exports(&connection.client);
         self.screen.step("root:provider: the export", "1 to 3 s", work).await?;
         // Only ever set here.
@@ -94,8 +94,7 @@ impl<'a> Setup<'a> {
     async fn options(&self, connection: &Connection, identity: &Identity) -> anyhow::Result<Options> {
         let credentials = Credentials::File(self.site.issue(connection, identity).await?);
         let options = Options::new(credentials, identity.export.as_str()).with_workspace(connection.path.as_str());
-        // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855).
-        Ok(Options { requests: 1, ..options })
+        Ok(Options { requests: self.site.requests.unwrap_or(options.requests), ..options })
     }
 
     async fn start(&self, name: &str, runtime: Runtime) -> anyhow::Result<()> {

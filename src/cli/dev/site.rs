@@ -1,4 +1,4 @@
-//! The requests of `kcm dev` to its kcp: as its administrator, in the provider workspace and in the tenants'.
+//! The requests of `kcm dev` to its control plane: as its administrator, in the provider workspace and in the tenants'.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::kubeconfig::contexts;
+use super::plane::Plane;
 use super::rows::{Row, rows};
 use super::{expectations, scenario};
 use crate::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
@@ -22,8 +23,7 @@ use crate::api::provider::Provider;
 use crate::api::tenant::KubernetesCluster;
 use crate::cli::connect::{ConnectArgs, Connection};
 use crate::cli::init::{self, Identity, identity};
-use crate::cli::kcp_admin::{AdminClient, AdminError, Resource};
-use crate::cli::kcp_server::KcpServer;
+use crate::cli::kcp_admin::{AdminClient, AdminError, Resource, write_private};
 
 /// What was just bound, or allowed, is served seconds later, on a busy machine after tens of them.
 const SERVED_WITHIN: Duration = Duration::from_mins(2);
@@ -33,13 +33,15 @@ const TRY_EVERY: Duration = Duration::from_millis(100);
 const BINDINGS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apibindings");
 const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
 
-/// One kcp, its administrator, and the folder that goes with it.
+/// One control plane, its administrator, and the folder that goes with it.
 pub(super) struct Site {
     root: AdminClient,
     base: String,
-    /// Readable by its owner only; removed with kcp.
+    /// Readable by its owner only; removed with the control plane.
     folder: PathBuf,
     admin_kubeconfig: PathBuf,
+    /// How many requests of one account may wait for an answer at once.
+    pub(super) requests: Option<usize>,
     /// The workspaces made here, for people.
     paths: Mutex<BTreeMap<LogicalCluster, String>>,
 }
@@ -50,17 +52,18 @@ pub(super) const fn resource(kind: KindRef) -> Resource {
 }
 
 impl Site {
-    pub(super) async fn of(server: &KcpServer) -> anyhow::Result<Self> {
+    pub(super) async fn of(plane: &Plane) -> anyhow::Result<Self> {
         Ok(Self {
-            root: server.admin("root").await?,
-            base: server.base_url(),
-            folder: server.root_directory().to_owned(),
-            admin_kubeconfig: server.admin_kubeconfig(),
+            root: plane.admin().await?,
+            base: plane.url(),
+            folder: plane.folder().to_owned(),
+            admin_kubeconfig: plane.admin_kubeconfig(),
+            requests: plane.requests(),
             paths: Mutex::default(),
         })
     }
 
-    /// A file beside kcp's data.
+    /// A file in its folder.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -126,9 +129,9 @@ impl Site {
         let provider = (scenario::PROVIDER_WORKSPACE.to_owned(), format!("root:{}", scenario::PROVIDER_WORKSPACE));
         let workspaces: Vec<_> = tenants.chain([provider]).collect();
         let admin = Kubeconfig::read_from(&self.admin_kubeconfig)?;
-        let kubeconfig = contexts(&admin, &self.base, &workspaces).context("kcp's kubeconfig has no current context")?;
+        let kubeconfig = contexts(&admin, &self.base, &workspaces).context("the administrator's kubeconfig has no current context")?;
         let files = [self.file("dev.kubeconfig"), self.file("provider-otc.yaml")];
-        std::fs::write(&files[0], serde_json::to_string_pretty(&kubeconfig)?)?;
+        write_private(&files[0], &serde_json::to_string_pretty(&kubeconfig)?)?;
         std::fs::write(&files[1], files::yaml(&scenario::fix()))?;
         Ok(files)
     }

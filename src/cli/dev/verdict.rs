@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::rows::Row;
 
-/// When something was first seen, in seconds since the start of the process; looked at a few times a second.
+/// When something was first seen, in seconds since the start of the process; looked at several times a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Milestones {
-    /// kcp answered that it is ready.
+    /// The control plane answered that it is ready.
     pub(super) kcp_ready: Option<f64>,
     /// A cluster was Scheduled.
     pub(super) first_scheduled: Option<f64>,
@@ -40,9 +40,9 @@ impl Milestones {
     }
 }
 
-/// To a tenth of a second: nobody looked more often.
+/// To a hundredth of a second: nobody looked more often.
 pub(super) fn seconds(elapsed: Duration) -> f64 {
-    (elapsed.as_secs_f64() * 10.0).round() / 10.0
+    (elapsed.as_secs_f64() * 100.0).round() / 100.0
 }
 
 /// Everything about it.
@@ -69,10 +69,10 @@ mod tests {
     fn the_first_time_is_noted_once() {
         let mut milestones = Milestones::default();
         assert_eq!(milestones.note(&[], Duration::from_secs(1)), Vec::<String>::new());
-        let said = milestones.note(&perfect(Stage::Ordered), Duration::from_millis(2_340));
+        let said = milestones.note(&perfect(Stage::Ordered), Duration::from_millis(2_344));
         assert_eq!(said[0], "the first cluster is Scheduled: root:acme default/shop");
         assert_eq!(said.len(), 2);
         assert_eq!(milestones.note(&perfect(Stage::Ordered), Duration::from_secs(3)), Vec::<String>::new());
-        assert_eq!((milestones.first_scheduled, milestones.first_ready), (Some(2.3), Some(2.3)));
+        assert_eq!((milestones.first_scheduled, milestones.first_ready), (Some(2.34), Some(2.34)));
     }
 }

@@ -1,7 +1,7 @@
 //! Patches: JSON merge patch, JSON patch, and server-side apply with its managed fields.
 //!
-//! Reading order: [`fields`] (paths and sets of them), [`print`] (`fieldsV1`), [`shape`] (what the schema says of a place), [`check`],
-//! [`walk`] and [`merge`] (values and sets), [`managed`] (who owns what), [`apply`]; [`json`] stands for itself.
+//! Reading order: `fields` (paths and sets of them), `print` (`fieldsV1`), `shape` (what the schema says of a place), `check`,
+//! `walk` and `merge` (values and sets), `managed` (who owns what), `apply`; `json` stands for itself.
 
 pub mod apply;
 pub mod check;

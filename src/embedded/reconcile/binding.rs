@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::is_going;
 use crate::embedded::errors::Cause;
 use crate::embedded::served::{Origin, Served, versions};
+use crate::embedded::store::Place;
+use crate::embedded::world::exported::{Unusable, wanted};
 use crate::embedded::world::objects::set_condition;
-use crate::embedded::world::workspaces::{UNIVERSAL, bindings, definitions, logical_clusters, schemas};
+use crate::embedded::world::workspaces::{UNIVERSAL, bindings, exports, logical_clusters, schemas};
 use crate::embedded::world::{ExportKey, ROOT, Task, World};
 
 /// Which resource belongs to whom in a workspace, as JSON on its `LogicalCluster`.
@@ -56,26 +58,28 @@ impl World {
         let path = if path.is_empty() { workspace.to_string() } else { path.to_owned() };
         let now = self.stamp();
         let Some((provider, object)) = self.export_at(&path, export) else {
-            let rest = json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
+            let rest =
+                json!({"reason": "APIExportNotFound", "severity": "Error", "message": format!("APIExport {path}|{export} not found")});
             self.status_of(workspace, name, |binding| {
                 begin(binding, &now);
                 set_condition(binding, "APIExportValid", "False", rest, &now);
             });
             return;
         };
-        let Some(hash) = object["status"]["identityHash"].as_str() else { return };
+        if object["status"]["identityHash"].is_null() {
+            return;
+        }
         self.apply_claims(workspace, name, &binding, &provider, &object);
-        let wanted = wanted(&object);
         let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
-        let missing: Vec<&String> = wanted.values().filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == ***schema)).collect();
+        let mut missing: Vec<&str> =
+            wanted(&object).filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == **schema)).collect();
+        missing.sort_unstable();
         let again = binding["status"]["phase"] == "Bound";
         if missing.is_empty() && again {
             return;
         }
-        let waiting: Vec<&str> = missing.iter().map(|schema| schema.as_str()).collect();
-        let message = format!("Waiting for API(s) to be established: {}", waiting.join(", "));
+        let message = format!("Waiting for API(s) to be established: {}", missing.join(", "));
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": message});
-        let _ = hash;
         self.status_of(workspace, name, |binding| {
             begin(binding, &now);
             set_condition(binding, "APIExportValid", "True", Value::Null, &now);
@@ -91,34 +95,32 @@ impl World {
     /// Brings the export's kinds into the workspace.
     pub(super) fn do_bind(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
         let Some(binding) = self.read(bindings(), workspace, "", name).filter(|binding| !is_going(binding)) else { return };
-        let Some((key, (provider, object))) = self.export_key(workspace, &binding).and_then(|key| {
-            let export = self.export_at(&key.0, &key.1)?;
-            Some((key, export))
-        }) else {
-            return;
-        };
-        let hash: Arc<str> = object["status"]["identityHash"].as_str().unwrap_or_default().into();
-        let origin = Origin::Bound { provider: provider.clone(), export: key.1.clone(), identity: hash.clone(), binding: name.clone() };
-        let mut bound = Vec::new();
-        let mut served = Vec::new();
-        for (resource, schema) in wanted(&object) {
-            let Some(found) = self.read(schemas(), &provider, "", &schema) else {
-                self.is_invalid(workspace, name, &format!("Invalid APIExport. Please contact the APIExport owner to resolve: APIResourceSchema {schema:?} not found"));
-                return;
-            };
-            match self.kinds_of(&found, &hash, &origin) {
-                Ok(kinds) => served.extend(kinds),
-                Err(causes) => return self.is_refused(workspace, name, &provider, &schema, &causes),
+        let Some(key) = self.export_key(workspace, &binding) else { return };
+        let (provider, export) = key.clone();
+        let Some(object) = self.parsed(exports(), &Place::new(&provider, "", &export)) else { return };
+        let hash = object["status"]["identityHash"].as_str().unwrap_or_default().to_owned();
+        let served = match self.exported(&provider, &export, name) {
+            Ok(served) => served,
+            Err(Unusable::NoExport) => return,
+            Err(Unusable::NoSchema(schema)) => {
+                let why = format!("APIResourceSchema {schema:?} not found");
+                return self.is_invalid(
+                    workspace,
+                    name,
+                    &format!("Invalid APIExport. Please contact the APIExport owner to resolve: {why}"),
+                );
             }
-            bound.push(resource_of(&resource, &found, &hash));
-        }
+            Err(Unusable::Schema(schema, causes)) => return self.is_refused(workspace, name, &provider, &schema, &causes),
+        };
+        let schema = |name: &str| self.parsed(schemas(), &Place::new(&provider, "", name));
+        let mut bound: Vec<Value> = wanted(&object).filter_map(schema).map(|schema| resource_of(&schema, &hash)).collect();
         if let Some(other) = self.conflicts(workspace, name, &served) {
             return self.is_in_conflict(workspace, name, &other);
         }
         if provider.as_ref() == ROOT {
             bound.extend(universal(&key.1, &hash));
         }
-        self.install(workspace, &origin, served);
+        self.install(workspace, name, served);
         self.lock(workspace, name, &bound);
         let now = self.stamp();
         self.status_of(workspace, name, |binding| {
@@ -144,14 +146,14 @@ impl World {
     }
 
     /// Puts a binding's kinds in place of those that it brought before. What left the export stays.
-    fn install(&mut self, workspace: &Arc<str>, origin: &Origin, served: Vec<Arc<Served>>) {
+    fn install(&mut self, workspace: &Arc<str>, binding: &str, served: Vec<Arc<Served>>) {
         let mut replaced = Vec::new();
         self.set_custom(workspace, |custom| {
             let mut kept = Vec::new();
             for old in custom {
                 let new = served.iter().find(|new| new.names.group == old.names.group && new.names.plural == old.names.plural);
                 match new {
-                    Some(new) if same_binding(&old.origin, origin) => {
+                    Some(new) if is_of(&old.origin, binding) => {
                         if new.open_api != old.open_api {
                             replaced.push(old.storage.clone());
                         }
@@ -245,7 +247,6 @@ impl World {
                 set_condition(binding, "InitialBindingCompleted", "False", rest, &now);
             }
         });
-        let _ = definitions();
     }
 }
 
@@ -257,14 +258,7 @@ fn begin(binding: &mut Value, now: &str) {
     }
 }
 
-/// `plural.group → schema` of an export, in its order.
-fn wanted(export: &Value) -> BTreeMap<String, String> {
-    let resources = export["spec"]["resources"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    resources.map(|resource| (format!("{}.{}", text(&resource["name"]), text(&resource["group"])), text(&resource["schema"]))).collect()
-}
-
-fn resource_of(_resource: &str, schema: &Value, hash: &str) -> Value {
+fn resource_of(schema: &Value, hash: &str) -> Value {
     let versions = schema["spec"]["versions"].as_array().into_iter().flatten();
     let stored: Vec<&Value> = versions.filter(|version| version["storage"] == true).map(|version| &version["name"]).collect();
     json!({
@@ -285,6 +279,6 @@ fn universal(export: &str, hash: &str) -> Vec<Value> {
     resources.iter().map(one).collect()
 }
 
-fn same_binding(a: &Origin, b: &Origin) -> bool {
-    matches!((a, b), (Origin::Bound { binding: a, .. }, Origin::Bound { binding: b, .. }) if a == b)
+fn is_of(origin: &Origin, name: &str) -> bool {
+    matches!(origin, Origin::Bound { binding, .. } if &**binding == name)
 }

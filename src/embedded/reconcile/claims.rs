@@ -20,7 +20,10 @@ const CLAIMED: &str = "claimed.internal.apis.kcp.io/";
 /// The key and the value of the label that objects carry for an export's claim.
 pub(crate) fn label(provider: &str, export: &str, claim: &Value) -> (String, String) {
     let text = |field: &str| claim[field].as_str().unwrap_or_default();
-    (format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))), hash(&format!("{}/{}/{}", text("group"), text("resource"), text("identityHash"))))
+    (
+        format!("{CLAIMED}{}", hash(&format!("{provider}/{export}"))),
+        hash(&format!("{}/{}/{}", text("group"), text("resource"), text("identityHash"))),
+    )
 }
 
 /// The same of the bindings to the export itself, which it always sees.
@@ -98,7 +101,8 @@ impl World {
             }
             let shown = &unexpected[..unexpected.len().min(10)];
             let list = if let [one] = shown { one.clone() } else { format!("[{}]", shown.join(", ")) };
-            let message = format!("{} unexpected and/or invalid permission claims (showing first {}): {list}", unexpected.len(), shown.len());
+            let message =
+                format!("{} unexpected and/or invalid permission claims (showing first {}): {list}", unexpected.len(), shown.len());
             let rest = json!({"reason": "InvalidPermissionClaims", "severity": "Error", "message": message});
             set_condition(binding, "PermissionClaimsValid", "False", rest, &now);
         });

@@ -44,7 +44,8 @@ impl World {
         });
         let wanted = object["metadata"]["annotations"][NO_SLICE].is_null();
         if wanted && self.read(slices(), workspace, "", name).is_none() {
-            let owner = json!([{"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": &**name, "uid": object["metadata"]["uid"]}]);
+            let owner =
+                json!([{"apiVersion": "apis.kcp.io/v1alpha1", "kind": "APIExport", "name": &**name, "uid": object["metadata"]["uid"]}]);
             let spec = json!({"export": {"name": &**name, "path": self.path(workspace)}});
             let slice = typed(slices(), json!({"metadata": {"ownerReferences": owner}, "spec": spec}));
             self.make(slices(), workspace, "", name, slice);

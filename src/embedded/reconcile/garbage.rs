@@ -29,7 +29,8 @@ impl World {
         for uid in missing {
             self.ask(self.options.timing.collect, Task::Orphans(place.workspace.clone(), uid));
         }
-        let kept = |finalizer: &str| object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|there| there == finalizer));
+        let kept =
+            |finalizer: &str| object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|there| there == finalizer));
         if is_going(object) && (kept(FOREGROUND) || kept(ORPHAN)) {
             let Place { workspace, namespace, name } = place.clone();
             self.ask(self.options.timing.collect, Task::Foreground(kind.storage.clone(), workspace, namespace, name));
@@ -105,7 +106,8 @@ impl World {
     pub(super) fn do_foreground(&mut self, storage: &str, workspace: &Arc<str>, namespace: &str, name: &str) {
         let Some(kind) = self.by_storage(workspace, storage) else { return };
         let Some(object) = self.read(&kind, workspace, namespace, name).filter(is_going) else { return };
-        let kept = |finalizer: &str| object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|there| there == finalizer));
+        let kept =
+            |finalizer: &str| object["metadata"]["finalizers"].as_array().is_some_and(|list| list.iter().any(|there| there == finalizer));
         let uid: Arc<str> = object["metadata"]["uid"].as_str().unwrap_or_default().into();
         let owned = self.owned.get(&(workspace.clone(), uid.clone())).cloned().unwrap_or_default();
         let mut blocked = false;

@@ -21,10 +21,10 @@ use super::store::Place;
 use super::world::{Task, World};
 
 pub(crate) use binding::export_of;
+pub(crate) use claims::{export_label, label, own_label};
 pub(crate) use garbage::{FOREGROUND, ORPHAN};
 pub(crate) use unbind::FINALIZER as BINDING_FINALIZER;
 pub(crate) use workspace::OWNER;
-pub(crate) use claims::{export_label, label, own_label};
 
 impl World {
     /// An object was made or changed.
@@ -97,7 +97,8 @@ impl World {
         if !place.namespace.is_empty() && self.is_terminating(&place.workspace, &place.namespace) {
             self.ask(self.options.timing.collect, Task::Namespace(place.workspace.clone(), place.namespace.clone()));
         }
-        let waiting: Vec<Arc<str>> = self.workspaces.get(&place.workspace).map(|found| found.leaving.iter().cloned().collect()).unwrap_or_default();
+        let waiting: Vec<Arc<str>> =
+            self.workspaces.get(&place.workspace).map(|found| found.leaving.iter().cloned().collect()).unwrap_or_default();
         for binding in waiting {
             self.ask(self.options.timing.collect, Task::Binding(place.workspace.clone(), binding));
         }

@@ -62,8 +62,7 @@ impl World {
         });
         let type_ = &object["spec"]["type"];
         let type_ = format!("{}:{}", type_["path"].as_str().unwrap_or_default(), type_["name"].as_str().unwrap_or_default());
-        let annotations =
-            json!({OWNER: owner_name(&owner), "internal.tenancy.kcp.io/type": type_, "kcp.io/path": path});
+        let annotations = json!({OWNER: owner_name(&owner), "internal.tenancy.kcp.io/type": type_, "kcp.io/path": path});
         let reference = json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "cluster": &**parent, "name": &**name, "resource": "workspaces",
             "uid": object["metadata"]["uid"]});
         let logical = json!({"metadata": {"annotations": annotations, "finalizers": [OF_LOGICAL_CLUSTER], "labels": {PHASE: "Initializing"}},
@@ -128,7 +127,9 @@ impl World {
             let (path, export) = (default["path"].as_str().unwrap_or(ROOT), default["export"].as_str().unwrap_or_default());
             let name = format!("{export}-{}", self.dice.suffix());
             let mut spec = json!({"reference": {"export": {"path": path, "name": export}}});
-            if let Some(claims) = self.export_at(path, export).and_then(|(_, object)| object["spec"]["permissionClaims"].as_array().cloned()) {
+            if let Some(claims) =
+                self.export_at(path, export).and_then(|(_, object)| object["spec"]["permissionClaims"].as_array().cloned())
+            {
                 let accept = |mut claim: Value| {
                     claim["state"] = "Accepted".into();
                     claim["selector"] = json!({"matchAll": true});

@@ -2,8 +2,8 @@
 //!
 //! The behaviour and the words are those of apiextensions-apiserver 1.32. Where upstream walks a Go map and so has no order, names are sorted.
 //!
-//! Reading order: [`node`] (the tree), [`compile`] with [`structural`] and [`document`] (from a document to the tree), [`prune`],
-//! [`default`], [`values`] with [`scalars`] and [`formats`], [`lists`], [`cel`], [`ratchet`] (what did not change passes), [`cache`].
+//! Reading order: `node` (the tree), `compile` with `structural` and `document` (from a document to the tree), `prune`,
+//! `default`, `values` with `scalars` and `formats`, `lists`, `cel`, `ratchet` (what did not change passes), `cache`.
 
 mod cache;
 mod cel;

@@ -79,7 +79,8 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
         let what = if object.is_array() { "array" } else { "value" };
         let type_ = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
         let shown = hex(body);
-        let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
+        let why =
+            format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
         return Err(unrecognized(kind, &why));
     }
     let text = |field: &str| object[field].as_str().unwrap_or_default();
@@ -91,7 +92,10 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
     let api_version = kind.api_version();
     if text("apiVersion") != api_version {
         let words = "the API version in the data";
-        return Err(Refusal::bad_request(format!("{words} ({}) does not match the expected API version ({api_version})", text("apiVersion"))));
+        return Err(Refusal::bad_request(format!(
+            "{words} ({}) does not match the expected API version ({api_version})",
+            text("apiVersion")
+        )));
     }
     if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
         let why = format!("no kind {:?} is registered for version {api_version:?} in scheme", text("kind"));

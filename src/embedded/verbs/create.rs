@@ -73,7 +73,9 @@ pub(super) fn make(
             metadata.remove(field);
         }
     }
-    if kind.status && let Some(fields) = new.as_object_mut() {
+    if kind.status
+        && let Some(fields) = new.as_object_mut()
+    {
         fields.remove("status");
     }
     admit::create(world, call, &workspace, &mut new)?;

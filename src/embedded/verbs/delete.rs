@@ -89,7 +89,8 @@ fn is_meant(call: &Call<'_>, options: &DeleteOptions, object: &Value, name: &str
     if let Some(version) = options.version.as_ref().filter(|version| metadata["resourceVersion"] != **version) {
         let there = metadata["resourceVersion"].as_str().unwrap_or_default();
         let words = "The object might have been modified";
-        let why = format!("the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({there}). {words}");
+        let why =
+            format!("the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({there}). {words}");
         return Err(Refusal::conflict(about, &why));
     }
     Ok(())

@@ -151,7 +151,8 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
     let (scope, latest) = (call.scope(), store.revision());
     let from = options.continue_.as_deref().map(|token| untoken(token, call)).transpose()?;
     let too_large = |version: u64| {
-        let details = json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
+        let details =
+            json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1});
         let message = format!("Timeout: Too large resource version: {version}, current: {latest}");
         Refusal { code: 504, reason: "Timeout", message, details, retry_after: Some(1) }
     };

@@ -89,7 +89,9 @@ fn wrong(shape: Shape, value: &Value) -> Option<&'static str> {
         (_, Value::Null) => None,
         (Shape::Text | Shape::Number, value) => (!fits(value, shape)).then(|| go_type(value)),
         (Shape::Texts, Value::Object(fields)) => fields.values().find(|value| !value.is_null() && !fits(value, shape)).map(go_type),
-        (Shape::List | Shape::Objects, Value::Array(items)) => items.iter().find(|value| !value.is_null() && !fits(value, shape)).map(go_type),
+        (Shape::List | Shape::Objects, Value::Array(items)) => {
+            items.iter().find(|value| !value.is_null() && !fits(value, shape)).map(go_type)
+        }
         (_, value) => Some(go_type(value)),
     }
 }
@@ -125,8 +127,7 @@ fn cannot(kind: &Served, found: &str, field: &str, wanted: &str) -> Refusal {
 }
 
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const SUBDOMAIN_WORDS: &str =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+const SUBDOMAIN_WORDS: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
@@ -233,7 +234,8 @@ fn qualified(text: &str) -> Option<String> {
         return Some("name part must be no more than 63 bytes".into());
     }
     (!is_qualified(name)).then(|| {
-        let words = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+        let words =
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
         format!("{words} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{QUALIFIED}')")
     })
 }
@@ -273,13 +275,21 @@ pub(super) fn validate_update(old: &Value, new: &Value) -> Vec<Cause> {
             .collect();
         if !added.is_empty() {
             let why = "no new finalizers can be added if the object is being deleted, found new finalizers";
-            causes.push(Cause::new("FieldValueForbidden", "metadata.finalizers", format!("Forbidden: {why} []string{{{}}}", added.join(", "))));
+            causes.push(Cause::new(
+                "FieldValueForbidden",
+                "metadata.finalizers",
+                format!("Forbidden: {why} []string{{{}}}", added.join(", ")),
+            ));
         }
     }
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if old[field] != new[field] {
             let shown = if new[field].is_null() { "null".to_owned() } else { new[field].to_string() };
-            causes.push(Cause::new("FieldValueInvalid", format!("metadata.{field}"), format!("Invalid value: {shown}: field is immutable")));
+            causes.push(Cause::new(
+                "FieldValueInvalid",
+                format!("metadata.{field}"),
+                format!("Invalid value: {shown}: field is immutable"),
+            ));
         }
     }
     causes

@@ -11,10 +11,11 @@ use crate::embedded::kinds::built_in;
 use crate::embedded::reconcile::{export_of, label, own_label};
 use crate::embedded::request::{Request, Target};
 use crate::embedded::served::{Origin, Served};
-use crate::embedded::world::{ROOT, World};
+use crate::embedded::store::Place;
 use crate::embedded::world::workspaces::{
-    UNIVERSAL, accounts, bindings, cluster_role_bindings, cluster_roles, exports, logical_clusters, role_bindings, roles, schemas, secrets,
+    UNIVERSAL, accounts, bindings, cluster_role_bindings, cluster_roles, exports, logical_clusters, role_bindings, roles, secrets,
 };
+use crate::embedded::world::{ROOT, World};
 
 /// Which way a request came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,37 +72,43 @@ impl World {
     }
 
     fn with_policy(&self, provider: &Arc<str>, export: &str) -> BoundKind {
-        let object = self.read(exports(), provider, "", export).unwrap_or_default();
-        let policy = object["spec"]["maximalPermissionPolicy"]["local"].is_object();
+        let object = self.parsed(exports(), &Place::new(provider, "", export));
+        let policy = object.is_some_and(|object| object["spec"]["maximalPermissionPolicy"]["local"].is_object());
         BoundKind { provider: provider.to_string(), export: export.to_owned(), policy }
     }
 
     /// The binding of a workspace to an export.
-    pub(super) fn binding_to(&self, workspace: &Arc<str>, provider: &str, export: &str) -> Option<Value> {
-        let of_it = |binding: &Value| {
+    pub(super) fn binding_to(&self, workspace: &Arc<str>, provider: &str, export: &str) -> Option<Arc<Value>> {
+        let of_it = |binding: &Arc<Value>| {
             export_of(binding).is_some_and(|(_, name)| name == export) && binding["status"]["apiExportClusterName"] == provider
         };
-        self.all(bindings(), workspace).into_iter().find(of_it)
+        self.parsed_all(bindings(), workspace, None).into_iter().find(of_it)
     }
 
     /// The exports behind a claimed kind that has an identity.
     pub(super) fn claimed_kinds(&self, export: &Value, target: &Target) -> Vec<BoundKind> {
-        let Some(identity) = claim_of(export, target).and_then(|claim| claim["identityHash"].as_str().filter(|hash| !hash.is_empty())) else {
+        let Some(identity) = claim_of(export, target).and_then(|claim| claim["identityHash"].as_str().filter(|hash| !hash.is_empty()))
+        else {
             return Vec::new();
         };
         let same = |(provider, name): &(Arc<str>, Arc<str>)| {
-            self.read(exports(), provider, "", name).is_some_and(|export| export["status"]["identityHash"] == identity)
+            self.parsed(exports(), &Place::new(provider, "", name)).is_some_and(|export| export["status"]["identityHash"] == identity)
         };
         self.bindings.keys().filter(|key| same(key)).map(|(provider, name)| self.with_policy(provider, name)).collect()
     }
 
     /// A kind as an export's virtual workspace serves it, and the label that claimed objects must carry.
-    pub(super) fn virtual_kind(&self, provider: &Arc<str>, export: &Value, target: &Target) -> Option<(Arc<Served>, Option<(String, String)>)> {
+    pub(super) fn virtual_kind(
+        &self,
+        provider: &Arc<str>,
+        export: &Value,
+        target: &Target,
+    ) -> Option<(Arc<Served>, Option<(String, String)>)> {
         let same = |kind: &&Arc<Served>| {
             *kind.names.group == *target.group && *kind.version == *target.version && *kind.names.plural == *target.resource
         };
         let name = export["metadata"]["name"].as_str().unwrap_or_default();
-        if let Some(kind) = self.exported(provider, export).iter().find(same) {
+        if let Some(kind) = self.exported(provider, name, "").unwrap_or_default().iter().find(same) {
             return Some((kind.clone(), None));
         }
         if target.group == "apis.kcp.io" && target.resource == "apibindings" {
@@ -120,7 +127,8 @@ impl World {
 
     /// Every kind of an export's virtual workspace, for discovery.
     pub(super) fn virtual_kinds(&self, provider: &Arc<str>, export: &Value) -> Vec<Arc<Served>> {
-        let mut kinds = self.exported(provider, export);
+        let name = export["metadata"]["name"].as_str().unwrap_or_default();
+        let mut kinds = self.exported(provider, name, "").unwrap_or_default();
         let claims = export["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
         for claim in claims {
             let text = |field: &str| claim[field].as_str().unwrap_or_default();
@@ -134,22 +142,11 @@ impl World {
         kinds
     }
 
-    /// The kinds of an export with its present schemas.
-    fn exported(&self, provider: &Arc<str>, export: &Value) -> Vec<Arc<Served>> {
-        let hash = export["status"]["identityHash"].as_str().unwrap_or_default();
-        let name = export["metadata"]["name"].as_str().unwrap_or_default();
-        let origin = Origin::Bound { provider: provider.clone(), export: name.into(), identity: hash.into(), binding: "".into() };
-        let resources = export["spec"]["resources"].as_array().into_iter().flatten();
-        let schema = |resource: &Value| self.read(schemas(), provider, "", resource["schema"].as_str().unwrap_or_default());
-        // One that cannot be compiled is not served.
-        resources.filter_map(schema).filter_map(|schema| self.kinds_of(&schema, hash, &origin).ok()).flatten().collect()
-    }
-
     /// A kind of whichever export has this identity.
     fn by_identity(&self, identity: &str, same: &dyn Fn(&&Arc<Served>) -> bool) -> Option<Arc<Served>> {
         self.bindings.keys().find_map(|(provider, name)| {
-            let export = self.read(exports(), provider, "", name).filter(|export| export["status"]["identityHash"] == identity)?;
-            self.exported(provider, &export).iter().find(same).cloned()
+            self.parsed(exports(), &Place::new(provider, "", name)).filter(|export| export["status"]["identityHash"] == identity)?;
+            self.exported(provider, name, "").ok()?.iter().find(same).cloned()
         })
     }
 
@@ -167,19 +164,19 @@ fn claim_of<'a>(export: &'a Value, target: &Target) -> Option<&'a Value> {
 
 impl Roles for World {
     fn cluster_role(&self, workspace: &str, name: &str) -> Option<Arc<Value>> {
-        self.role_object(cluster_roles(), workspace, "", name)
+        self.parsed_named(cluster_roles(), workspace, "", name)
     }
 
     fn cluster_role_bindings(&self, workspace: &str) -> Vec<Arc<Value>> {
-        self.role_objects(cluster_role_bindings(), workspace, None)
+        self.parsed_all(cluster_role_bindings(), workspace, None)
     }
 
     fn role(&self, workspace: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        self.role_object(roles(), workspace, namespace, name)
+        self.parsed_named(roles(), workspace, namespace, name)
     }
 
     fn role_bindings(&self, workspace: &str, namespace: &str) -> Vec<Arc<Value>> {
-        self.role_objects(role_bindings(), workspace, Some(namespace))
+        self.parsed_all(role_bindings(), workspace, Some(namespace))
     }
 
     fn bound(&self, workspace: &str, group: &str, resource: &str) -> Option<BoundKind> {
@@ -188,7 +185,7 @@ impl Roles for World {
 
     fn required_groups(&self, workspace: &str) -> Option<String> {
         let workspace = self.resolve(workspace)?;
-        let logical = self.parsed(logical_clusters(), &crate::embedded::store::Place::new(&workspace, "", "cluster"))?;
+        let logical = self.parsed(logical_clusters(), &Place::new(&workspace, "", "cluster"))?;
         logical["metadata"]["annotations"][crate::embedded::access::REQUIRED_GROUPS].as_str().map(ToOwned::to_owned)
     }
 

@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 
 use super::route::{self, Way};
 use super::{Answer, Call, Reply, json};
-use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::Version;
+use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::errors::Refusal;
 use crate::embedded::front::{discovery, openapi};
 use crate::embedded::request::{Door, Request, Target, What};
 use crate::embedded::served::Served;
+use crate::embedded::store::Place;
 use crate::embedded::world::World;
+use crate::embedded::world::workspaces::exports;
 
 pub(super) fn serve(world: &mut World, request: &Request) -> Answer {
     let user = world.authenticate(request)?;
@@ -75,7 +77,7 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
         return Err(unresolved(user, request));
     }
     let known = world.workspaces.get_key_value(provider.as_str()).map(|(name, _)| name.clone());
-    let object = known.as_ref().and_then(|name| world.export_at(name, export)).map(|(_, object)| object);
+    let object = known.as_ref().and_then(|name| world.parsed(exports(), &Place::new(name, "", export)));
     let (Some(provider), Some(object)) = (known, object) else {
         let path = &request.raw_path;
         return Err(Refusal::plain(
@@ -109,7 +111,9 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
     }
     let claimed = world.claimed_kinds(&object, target);
     access::through(world, &provider, &export, &user, &attributes, &claimed)?;
-    let Some((kind, label)) = world.virtual_kind(&provider, &object, target) else { return Err(Refusal::plain(404, "404 page not found\n")) };
+    let Some((kind, label)) = world.virtual_kind(&provider, &object, target) else {
+        return Err(Refusal::plain(404, "404 page not found\n"));
+    };
     let way = Way::Virtual { provider, export, label };
     let Some(inside) = inside else { return wildcard(world, request, user, way, kind, target) };
     let single = target.name.is_some() || request.method == http::Method::POST;

@@ -137,7 +137,9 @@ fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
         Value::Number(_) => "number",
         _ => "value",
     };
-    Err(Refusal::bad_request(format!("error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}")))
+    Err(Refusal::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+    )))
 }
 
 fn merge_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
@@ -166,7 +168,10 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     meta::normalise(kind, &mut config)?;
     if config["apiVersion"].as_str().is_some_and(|given| given != kind.api_version()) {
         let given = config["apiVersion"].as_str().unwrap_or_default();
-        return Err(Refusal::bad_request(format!("Incorrect version specified in apply patch. Specified patch version: {given}, expected: {}", kind.api_version())));
+        return Err(Refusal::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {}",
+            kind.api_version()
+        )));
     }
     let manager = call.manager();
     let (api_version, stamp) = (kind.api_version(), world.stamp());

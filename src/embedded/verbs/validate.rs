@@ -52,7 +52,11 @@ fn special(_world: &World, kind: &Served, _workspace: &Arc<str>, old: Option<&Va
 
 fn keys(new: &Value, field: &str) -> Vec<Cause> {
     let legal = |key: &str| {
-        !key.is_empty() && key.len() <= 253 && key != "." && key != ".." && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        !key.is_empty()
+            && key.len() <= 253
+            && key != "."
+            && key != ".."
+            && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     };
     let words = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
     let wrong = new[field].as_object().into_iter().flatten().filter(|(key, _)| !legal(key));
@@ -62,7 +66,11 @@ fn keys(new: &Value, field: &str) -> Vec<Cause> {
 fn not_base64(new: &Value) -> Vec<Cause> {
     let wrong = new["data"].as_object().into_iter().flatten();
     let wrong = wrong.filter(|(_, value)| value.as_str().is_some_and(|text| base64::decode(text).is_none()));
-    wrong.map(|(key, _)| Cause::new("FieldValueInvalid", format!("data[{key}]"), "Invalid value: \"<secret contents redacted>\": not base64")).collect()
+    wrong
+        .map(|(key, _)| {
+            Cause::new("FieldValueInvalid", format!("data[{key}]"), "Invalid value: \"<secret contents redacted>\": not base64")
+        })
+        .collect()
 }
 
 fn immutable(old: Option<&Value>, new: &Value, field: &str) -> Vec<Cause> {
@@ -97,7 +105,11 @@ fn definition(new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     if new["metadata"]["name"] != wanted.as_str() {
         let name = text(&new["metadata"]["name"]);
-        causes.push(Cause::new("FieldValueInvalid", "metadata.name", format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group")));
+        causes.push(Cause::new(
+            "FieldValueInvalid",
+            "metadata.name",
+            format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"),
+        ));
     }
     let storing = spec["versions"].as_array().into_iter().flatten().filter(|version| version["storage"] == true).count();
     if storing != 1 {
@@ -127,5 +139,8 @@ fn schema(new: &Value) -> Vec<Cause> {
 fn compiled(spec: &Value, below: &str) -> Vec<Cause> {
     let Err(causes) = versions(spec, &"validated".into(), &Origin::Definition) else { return Vec::new() };
     let prefix = format!("spec.versions[0].schema{below}");
-    causes.into_iter().map(|cause| Cause { field: if cause.field.is_empty() { prefix.clone() } else { format!("{prefix}.{}", cause.field) }, ..cause }).collect()
+    causes
+        .into_iter()
+        .map(|cause| Cause { field: if cause.field.is_empty() { prefix.clone() } else { format!("{prefix}.{}", cause.field) }, ..cause })
+        .collect()
 }

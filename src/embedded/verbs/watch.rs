@@ -159,7 +159,8 @@ impl Plan {
     fn shown(&mut self, change: &Change, now: i64) -> Option<Bytes> {
         let kind = self.kind.clone()?;
         let value = |stored: &Arc<Stored>| convert::value(&kind, stored);
-        let seen = |stored: Option<&Arc<Stored>>| stored.is_some_and(|stored| self.selector.is_empty() || self.selector.matches(&stored.value()));
+        let seen =
+            |stored: Option<&Arc<Stored>>| stored.is_some_and(|stored| self.selector.is_empty() || self.selector.matches(&stored.value()));
         let (before, after) = (seen(change.before.as_ref()), seen(change.after.as_ref()));
         let (type_, object) = match (before, after) {
             (false, false) => return None,
@@ -207,7 +208,11 @@ struct Following {
 }
 
 /// The events of a plan as they come. Ends at its deadline, when all watches are closed, and after an error.
-pub(crate) fn stream(plan: Plan, world: Arc<Mutex<World>>, now: impl Fn() -> jiff::Timestamp + Send + Sync + 'static) -> impl Stream<Item = Bytes> + Send {
+pub(crate) fn stream(
+    plan: Plan,
+    world: Arc<Mutex<World>>,
+    now: impl Fn() -> jiff::Timestamp + Send + Sync + 'static,
+) -> impl Stream<Item = Bytes> + Send {
     let until = plan.deadline();
     let next_bookmark = plan.bookmarks.map(|every| Instant::now() + every);
     let following = Following { plan, world, until, next_bookmark, ended: false, begun: false };

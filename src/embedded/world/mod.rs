@@ -1,9 +1,10 @@
 //! Everything there is: shards, workspaces, and what is still to be done. One value behind one lock; whatever changes it is a function of it and
 //! of time.
 
+pub(crate) mod exported;
 mod kinds;
-mod parsed;
 pub(crate) mod objects;
+mod parsed;
 mod tasks;
 pub(crate) mod workspaces;
 
@@ -88,6 +89,7 @@ pub(crate) struct World {
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,
+    exported: exported::Exported,
     next_shard: usize,
 }
 
@@ -117,6 +119,7 @@ impl World {
             owned: BTreeMap::new(),
             tokens,
             parsed: parsed::Parsed::default(),
+            exported: exported::Exported::default(),
             next_shard: 0,
             options,
         };

@@ -11,7 +11,7 @@ use crate::embedded::served::Served;
 use crate::embedded::store::{Place, Scope};
 
 /// Entries at most; at the limit all are dropped, which costs one parse each.
-const BOUND: usize = 20_000;
+const BOUND: usize = 2_048;
 
 /// By stored kind and place: the resourceVersion, and the object.
 #[derive(Debug, Default)]
@@ -36,12 +36,12 @@ impl World {
         Some(value)
     }
 
-    pub(crate) fn role_object(&self, kind: &Served, workspace: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    pub(crate) fn parsed_named(&self, kind: &Served, workspace: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let workspace = self.resolve(workspace)?;
         self.parsed(kind, &Place::new(&workspace, namespace, name))
     }
 
-    pub(crate) fn role_objects(&self, kind: &Served, workspace: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
+    pub(crate) fn parsed_all(&self, kind: &Served, workspace: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let Some((workspace, shard)) = self.resolve(workspace).and_then(|name| Some((name.clone(), self.shard_of(&name)?))) else {
             return Vec::new();
         };

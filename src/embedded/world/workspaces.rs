@@ -57,7 +57,16 @@ impl World {
             self.make(workspace_types(), &root, "", name, typed(workspace_types(), json!({"spec": spec})));
         }
         for (export, _) in UNIVERSAL {
-            self.make(exports(), &root, "", export, typed(exports(), json!({"metadata": {"annotations": {"kcp.io/path": ROOT}}, "spec": {"maximalPermissionPolicy": {"local": {}}}})));
+            self.make(
+                exports(),
+                &root,
+                "",
+                export,
+                typed(
+                    exports(),
+                    json!({"metadata": {"annotations": {"kcp.io/path": ROOT}}, "spec": {"maximalPermissionPolicy": {"local": {}}}}),
+                ),
+            );
         }
         for object in in_root() {
             let kind = if object["kind"] == "ClusterRole" { cluster_roles() } else { cluster_role_bindings() };

@@ -90,6 +90,7 @@ fn context(server: &Arc<Server>, cached: Option<Projection>) -> (Scheduler, Cont
         identity: TenantIdentity::of(&logical_cluster),
         mode: Mode::Kcp,
         config: Arc::default(),
+        now: jiff::Timestamp::UNIX_EPOCH,
         clusters: ClusterContext {
             control_plane: WorkspaceClient::new(port.clone(), &logical_cluster),
             workload: None,

@@ -7,7 +7,6 @@ use bytes::{Buf, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt};
 use http::StatusCode;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -17,7 +16,7 @@ use crate::runtime::clock::Clock;
 use crate::runtime::raw::{Raw, read_frame, read_page};
 use crate::runtime::rest::{Source, message};
 use crate::runtime::telemetry::Metrics;
-use crate::runtime::transport::{Ask, Transport, retry_after};
+use crate::runtime::transport::{Ask, Body, Transport, retry_after};
 
 /// Bytes of one watch event at most: above what etcd stores of one object.
 const MAX_LINE: usize = 8 << 20;
@@ -136,7 +135,7 @@ fn failure(status: StatusCode, after: Option<Duration>, body: &[u8]) -> Failure 
 
 /// An open watch: the body, what of it is not yet a whole line, and whether it is over.
 struct Lines {
-    body: Incoming,
+    body: Body,
     rest: BytesMut,
     over: bool,
 }
@@ -158,7 +157,7 @@ fn watch(way: Way, source: &Source, attempt: u64, resource_version: &str) -> Box
         .boxed()
 }
 
-async fn open(way: Way, ask: Ask) -> Result<Incoming, Failure> {
+async fn open(way: Way, ask: Ask) -> Result<Body, Failure> {
     let response = way.transport.open(&ask).await;
     way.metrics.stream("watch", response.as_ref().map_or(0, |response| response.status().as_u16()));
     let response = response.map_err(Failure::Transport)?;
