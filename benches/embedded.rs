@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
-use kcp_provider_runtime::api::manifest::{api_resource_schema, binding, export, exported};
+use kcp_provider_runtime::api::manifest::{api_resource_schema, binding, export, exported, rbac};
 use kcp_provider_runtime::embedded::{ADMIN, ControlPlane, Options};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -42,13 +42,19 @@ impl Bench {
         serde_json::from_slice::<Value>(&body).unwrap()["spec"]["cluster"].as_str().unwrap().to_owned()
     }
 
-    async fn provider(&self) {
+    /// The provider workspace with the export; returns the path of its virtual workspace.
+    async fn provider(&self) -> String {
         let provider = self.workspace("provider").await;
         for definition in exported() {
             self.make(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha1/apiresourceschemas"), &api_resource_schema(&definition))
                 .await;
         }
         self.make(&format!("/clusters/{provider}/apis/apis.kcp.io/v1alpha2/apiexports"), &export::export()).await;
+        for role in rbac::tenant_policy() {
+            let kind = format!("{}s", role["kind"].as_str().unwrap().to_lowercase());
+            self.make(&format!("/clusters/{provider}/apis/rbac.authorization.k8s.io/v1/{kind}"), &role).await;
+        }
+        format!("/services/apiexport/{provider}/{}", export::EXPORT)
     }
 
     async fn tenant(&self, name: &str) -> String {
@@ -97,7 +103,7 @@ fn resident() -> usize {
 
 async fn requests() {
     let bench = Bench { control_plane: ControlPlane::new(Options::default()) };
-    bench.provider().await;
+    let through = bench.provider().await;
     let tenant = bench.tenant("tenant").await;
     let all = clusters(&tenant);
     bench.make(&all, &cluster("demo")).await;
@@ -116,8 +122,8 @@ async fn requests() {
         json!({"apiVersion": "kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesCluster", "metadata": {"name": "demo"},
         "status": {"ready": true, "conditions": [condition(at)]}})
     };
-    let path = format!("{one}/status?fieldManager=bench&force=true");
-    bench.rate("apply of a status", |at| (Method::PATCH, path.clone(), "application/apply-patch+yaml", status(at).to_string())).await;
+    let path = format!("{through}{one}/status?fieldManager=bench&force=true");
+    bench.rate("apply of a status through the export", |at| (Method::PATCH, path.clone(), "application/apply-patch+yaml", status(at).to_string())).await;
 }
 
 async fn scale(workspaces: usize, each: usize) {

@@ -203,6 +203,19 @@ fn a_file_that_no_module_declares_is_found() {
     assert_eq!(unreachable(&files), ["src/a/lost.rs is in no module", "tests/y/lost.rs is in no module"]);
 }
 
+/// Modules of the real kcp's tests that are about its process.
+const OF_ITS_PROCESS: [&str; 1] = ["leash"];
+
+#[test]
+fn what_is_asked_of_the_real_kcp_is_asked_of_the_embedded_one() {
+    let files = all();
+    let modules = |path: &str| {
+        let file = files.iter().find(|file| file.path == Path::new(path)).expect(path);
+        declared(&file.code).into_iter().filter(|module| !OF_ITS_PROCESS.contains(&module.as_str())).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(modules("tests/kcp/main.rs"), modules("tests/kcp_embedded/main.rs"));
+}
+
 #[test]
 fn files_and_functions_stay_readable() {
     let mut problems = Vec::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::expect::{as_manager, cleared, projected_as, refused, take_rules};
+use crate::support::expect::{as_manager, cleared, newly_placed, projected_as, refused, take_rules};
 use crate::support::platform::{
     CLUSTERS, MACHINE_TYPES, Manager, OFFERINGS, PROJECTIONS, PROVIDERS, Platform, Tenant, condition, eventually,
 };
@@ -40,8 +40,8 @@ async fn a_pinned_cluster_stays_when_better_offerings_come_and_when_its_offering
     platform.offering("aaa-best", "aaa", &["eu-de"], &["1.34.2"], &["a-2-8"]).await;
     platform.offering("aaa-mid", PROVIDER, &["eu-de"], &["1.34.2"], &["a-2-8", "m-4-16"]).await;
     tenant.provider("aaa").await;
-    tenant.order("witness", "eu-de", "1.34.2", "2", "8Gi").await;
-    assert_eq!(tenant.scheduled("witness").await["spec"]["providerRef"]["name"], "aaa");
+    let at_aaa = |cluster: &Value, _: &Value| cluster["spec"]["providerRef"]["name"] == "aaa";
+    newly_placed(&tenant, "a new cluster goes to aaa", ["2", "8Gi"], at_aaa).await;
     let moved = json!({"metadata": {"labels": {"looked-at": "again"}}});
     tenant.client().patch(&CLUSTERS, "default", "demo", &moved).await.unwrap();
     tenant.client().patch(&CLUSTERS, "default", "demo", &json!({"spec": {"nodePools": [pool(4)]}})).await.unwrap();

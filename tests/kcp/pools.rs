@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::expect::{cleared, projected_as, refused};
+use crate::support::expect::{cleared, newly_placed, projected_as, refused};
 use crate::support::platform::{CLUSTERS, PROJECTIONS, Platform, Tenant, condition, served};
 
 fn pool(name: &str, replicas: u32, cpu: &str, memory: &str) -> Value {
@@ -61,9 +61,8 @@ async fn scaling_changes_replicas_alone_and_a_changed_request_chooses_anew() {
 
     platform.machine_type("m-3-8", "3", "8Gi", &["eu-de"]).await;
     platform.offering("otc-standard", "otc", &["eu-de"], &["1.34.2"], &["m-3-8", "m-4-16", "m-8-32"]).await;
-    tenant.order("witness", "eu-de", "1.34.2", "3", "8Gi").await;
-    tenant.scheduled("witness").await;
-    projected_as(&tenant, "witness", &json!([typed("workers", 3, "m-3-8")])).await;
+    let fits = json!([typed("workers", 3, "m-3-8")]);
+    newly_placed(&tenant, "a new cluster has the new type", ["3", "8Gi"], |_, projection| projection["spec"]["nodePools"] == fits).await;
 
     change(&tenant, "demo", json!({"nodePools": [pool("workers", 5, "3", "8Gi")]})).await;
     let scaled = projected_as(&tenant, "demo", &json!([typed("workers", 5, "m-4-16")])).await;

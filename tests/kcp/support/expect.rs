@@ -81,6 +81,20 @@ pub(crate) async fn at_rest(tenant: &Tenant, name: &str) -> Value {
     tenant.client().wait_for(&CLUSTERS, "default", name, "to wait for its provider alone", SOON, rests).await.unwrap()
 }
 
+/// Orders clusters in eu-de with 1.34.2 until one is placed so, by itself and its projection: by then the manager knows a catalog that has just
+/// been written. Each watch brings its news by itself, so that an order can be seen before what was written earlier, and what is placed stays.
+pub(crate) async fn newly_placed(tenant: &Tenant, what: &str, [cpu, memory]: [&str; 2], placed: impl Fn(&Value, &Value) -> bool) {
+    let mut orders = 0;
+    eventually(what, async || {
+        orders += 1;
+        let name = format!("witness-{orders}");
+        tenant.order(&name, "eu-de", "1.34.2", cpu, memory).await;
+        let cluster = tenant.scheduled(&name).await;
+        placed(&cluster, &tenant.projection(&name).await.unwrap())
+    })
+    .await;
+}
+
 /// Waits until the projection shows exactly these pools, and returns it.
 pub(crate) async fn projected_as(tenant: &Tenant, name: &str, pools: &Value) -> Value {
     let what = format!("the projection of {name} shows {pools}");
