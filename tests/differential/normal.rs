@@ -36,6 +36,9 @@ regex!(
     VERSION_IN_WORDS,
     r#"(resourceVersion\\*":\\*"|ResourceVersion in the precondition \(|ResourceVersion in record \(|current: |resource version: )\d+"#
 );
+regex!(CERTIFICATES, r"(-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----\s*)+");
+// A refused patch shows the object in the order of Go's fields, which is ours only for custom kinds.
+regex!(ECHO, r#"patch: Invalid value: "\{.*\}": "#);
 regex!(AGE, r"^(\d+[smhdy])+$|^<invalid>$|^<unknown>$");
 
 /// How the answers of one step are to be read.
@@ -278,6 +281,8 @@ fn string(text: &str, memory: &mut Memory) -> String {
     let text = HASH.replace_all(&text, |found: &Captures<'_>| memory.symbol("hash", &found[0]));
     let text = TIME.replace_all(&text, "<time>");
     let text = JWT.replace_all(&text, "<token>");
+    let text = CERTIFICATES.replace_all(&text, "<certificates>");
+    let text = ECHO.replace_all(&text, "patch: Invalid value: <the object>: ");
     let text = OWN_BINDING.replace_all(&text, "$1.kcp.io-<own>");
     VERSION_IN_WORDS.replace_all(&text, "$1<version>").into_owned()
 }

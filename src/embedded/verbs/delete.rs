@@ -33,6 +33,10 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     };
     let mut causes = Vec::new();
     options::dry_run(query, &mut causes);
+    if let Some(text) = query.get("gracePeriodSeconds").filter(|text| text.parse::<i64>().is_err()) {
+        return Err(Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")));
+    }
+    let orphans = body["orphanDependents"].is_boolean() || (body.is_null() && query.has("orphanDependents"));
     let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy")).unwrap_or_default();
     let finalizer = match policy {
         "Foreground" => Some(FOREGROUND),
@@ -44,6 +48,10 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
             None
         }
     };
+    if orphans && !policy.is_empty() {
+        let message = format!("Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set");
+        causes.push(Cause::new("FieldValueInvalid", "propagationPolicy", message));
+    }
     options::refuse("DeleteOptions", &causes)?;
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let dry_run = query.get("dryRun").is_some() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty());
@@ -112,7 +120,8 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let revision = store.revision();
     let scope = call.scope();
     let all = store.list(&call.kind.storage, &scope).map(|(place, stored)| (place.clone(), convert::value(&call.kind, stored)));
-    let chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
+    let limit = options::list(&call.request.query, false)?.limit.unwrap_or(usize::MAX);
+    let chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).take(limit).collect();
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {

@@ -92,7 +92,7 @@ pub(super) fn list(world: &World, call: &Call<'_>) -> Answer {
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(next) = &page.next {
         meta["continue"] = token(page.revision, next).into();
-        if selector.is_empty() || matches!(call.way, Way::Virtual { .. }) {
+        if selector.is_empty() {
             meta["remainingItemCount"] = page.remaining.into();
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::embedded::access::{BoundKind, Roles, User};
 use crate::embedded::base64;
@@ -39,7 +39,7 @@ pub(crate) enum Way {
 /// The answer to a kind that a workspace does not serve: core kinds get a status, others the plain text of whoever knows no such path.
 pub(super) fn unknown(target: &Target) -> Refusal {
     if target.group.is_empty() && target.version == "v1" {
-        return Refusal { details: Value::Null, ..Refusal::no_such_resource() };
+        return Refusal { details: json!({}), ..Refusal::no_such_resource() };
     }
     Refusal::plain(404, "404 page not found\n")
 }

@@ -10,6 +10,7 @@ use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
+use crate::embedded::world::objects::count;
 use crate::embedded::world::objects::{reset, set};
 use crate::embedded::world::{Draft, World};
 
@@ -39,8 +40,8 @@ pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let (manager, mut new) = (Some(call.manager()), decoded.object);
     let Some(old) = current(world, call, name) else {
         let refusal = match new["metadata"]["uid"].as_str() {
-            Some(uid) => another(call, name, uid, ""),
-            None => Refusal::not_found(call.kind.about(name)),
+            Some(uid) if call.way == Way::Direct => another(call, name, uid, ""),
+            _ => Refusal::not_found(call.kind.about(name)),
         };
         return Err(refusal.warning(decoded.warnings));
     };
@@ -185,16 +186,26 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let subresource = call.subresource.as_str();
     let writer = Writer { manager, operation: Operation::Apply, api_version: &api_version, subresource, time: &stamp };
     let live = current(world, call, name);
-    config["metadata"]["name"] = name.into();
-    if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
-        config["metadata"]["namespace"] = namespace.into();
-    }
-    let merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
     let through = matches!(call.way, Way::Virtual { .. });
-    let Some(old) = live else {
-        if !subresource.is_empty() {
-            return Err(Refusal::not_found(kind.about(name)));
+    if live.is_none() && !subresource.is_empty() {
+        let about = kind.about(name);
+        return Err(if through { Refusal::method_not_allowed(about, "create") } else { Refusal::not_found(about) });
+    }
+    if let (None, Some(uid)) = (&live, config["metadata"]["uid"].as_str()) {
+        let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        return Err(Refusal::conflict(kind.about(name), &why));
+    }
+    if let Some(given) = config["kind"].as_str().filter(|given| *given != &*kind.names.kind) {
+        return Err(Refusal::bad_request(format!("invalid object type: {}/{}, Kind={given}", kind.names.group, kind.version)));
+    }
+    let mut merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
+    for object in [&mut merged, &mut config] {
+        object["metadata"]["name"] = name.into();
+        if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
+            object["metadata"]["namespace"] = namespace.into();
         }
+    }
+    let Some(old) = live else {
         let (new, manager) = if through { (config, Some(manager)) } else { (merged, None) };
         let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
         let made = create::make(world, call, new, options, manager)?;
@@ -221,15 +232,13 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
     is_current(call, &old, &new, name, versioned)?;
-    preserve(call, &old, &mut new);
-    if call.subresource.is_empty() {
-        admit::decoded(kind, &mut new);
-    }
+    admit::decoded(kind, &mut new);
     kind.schema.default(&mut new);
-    // Nobody is said to have written what admission and strategies change.
+    // Nobody is said to have written what admission and strategies change, and what is sent counts, even where it is not kept.
     if let Some(manager) = manager {
         world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
     }
+    preserve(call, &old, &mut new);
     admit::update(world, call, &workspace, &old, &mut new)?;
     kind.schema.default(&mut new);
     let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
@@ -240,6 +249,8 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     warnings.extend(meta::warnings(kind, &new));
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
     let stored = if options.dry_run {
+        let mut new = new;
+        count(kind, &call.subresource, &old, &mut new);
         new
     } else {
         world.replace(Draft { kind, place, old: Some(old), new, subresource: &call.subresource, manager: None })

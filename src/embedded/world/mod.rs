@@ -91,6 +91,8 @@ pub(crate) struct World {
     pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<BindingKey>>>,
     /// Who is owned, by workspace and the owner's uid. An entry may be stale: the object says whether it is still owned.
     pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
+    /// Objects that are stored without the annotation of their logical cluster, by stored kind.
+    pub(crate) unmarked: BTreeSet<OwnedKey>,
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,
@@ -122,6 +124,7 @@ impl World {
             closed: watch::Sender::new(0),
             bindings: BTreeMap::new(),
             owned: BTreeMap::new(),
+            unmarked: BTreeSet::new(),
             tokens,
             parsed: parsed::Parsed::default(),
             exported: exported::Exported::default(),

@@ -72,6 +72,11 @@ impl World {
         let Some(old) = self.stored(kind, &place).map(|stored| stored.value()) else { return };
         let mut new = old.clone();
         change(&mut new);
+        let mut labelled = new.clone();
+        self.label(kind, &place, &mut labelled);
+        if labelled == old {
+            return;
+        }
         self.replace(Draft { kind, place, old: Some(old), new, subresource, manager: Some(CONTROLLER) });
     }
 
@@ -89,6 +94,7 @@ impl World {
             metadata["generation"] = 1.into();
         }
         metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
+        self.unmarked.insert((draft.kind.storage.clone(), draft.place.clone()));
         // After the managed fields: nobody manages the labels of claims.
         self.label(draft.kind, &draft.place, &mut draft.new);
         self.store(draft.kind, &draft.place, draft.new)
@@ -98,16 +104,17 @@ impl World {
     /// finalizer is gone then.
     pub(crate) fn replace(&mut self, mut draft: Draft<'_>) -> Value {
         let old = draft.old.take().unwrap_or_default();
+        // The annotation of the logical cluster is shown always, but stored only when it was sent, which makes another version of its own.
+        let key = (draft.kind.storage.clone(), draft.place.clone());
+        let is_marked = draft.new["metadata"]["annotations"][CLUSTER].is_string();
+        let was_marked = if is_marked { !self.unmarked.remove(&key) } else { self.unmarked.insert(key) };
         draft.new["metadata"]["annotations"][CLUSTER] = (&*draft.place.workspace).into();
-        if has_generation(draft.kind) && draft.subresource.is_empty() && differ(draft.kind, &old, &draft.new) {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
-            draft.new["metadata"]["generation"] = (generation + 1).into();
-        }
+        count(draft.kind, draft.subresource, &old, &mut draft.new);
         if let Some(manager) = draft.manager {
             self.manage(draft.kind, Some(&old), &mut draft.new, manager, draft.subresource);
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
-        if draft.new == old {
+        if draft.new == old && is_marked == was_marked {
             return old;
         }
         if is_released(draft.kind, &draft.new) {
@@ -119,6 +126,7 @@ impl World {
     /// Takes an object away; `last` is what it was at the end.
     pub(crate) fn remove(&mut self, kind: &Arc<Served>, place: &Place, mut last: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return last };
+        self.unmarked.remove(&(kind.storage.clone(), place.clone()));
         self.shards[shard].store.put(&kind.storage, place.clone(), None, Some(&mut last));
         self.gone(kind, place, &last);
         last
@@ -196,6 +204,14 @@ pub(crate) fn reset(kind: &Served, subresource: &str) -> Reset {
         (true, "status") => Reset::AllButStatus,
         (true, _) => Reset::Status,
         (false, _) => Reset::None,
+    }
+}
+
+/// Counts the changes of what an object asks for.
+pub(crate) fn count(kind: &Served, subresource: &str, old: &Value, new: &mut Value) {
+    if has_generation(kind) && subresource.is_empty() && differ(kind, old, new) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        new["metadata"]["generation"] = (generation + 1).into();
     }
 }
 
