@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use super::normal;
 use super::plan::Operation;
 
 /// Writes a recording.
@@ -42,6 +43,7 @@ impl Recorded {
         for line in text.lines() {
             let mut line: Value = serde_json::from_str(line)?;
             if line["lane"] == lane {
+                normal::recorded(&mut line["answers"]);
                 let answers = line["answers"].as_array_mut().map(std::mem::take).unwrap_or_default();
                 operations.push_back((line["operation"].as_str().unwrap_or_default().to_owned(), answers.into()));
             }

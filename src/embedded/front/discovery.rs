@@ -87,6 +87,35 @@ fn addresses() -> Value {
     json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"}])
 }
 
+/// Says where the server is, and of groups that definitions make nothing.
+pub fn address(document: &mut Value, kinds: &[Arc<Served>], host: &str) {
+    let here = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]);
+    if let Some(addresses) = document.get_mut("serverAddressByClientCIDRs") {
+        addresses.clone_from(&here);
+    }
+    let Some(groups) = document.get_mut("groups").and_then(Value::as_array_mut) else { return };
+    if !groups.iter().any(|group| group["name"] == WEBHOOKS) && kinds.iter().any(|kind| kind.origin == Origin::BuiltIn) {
+        let version = json!({"groupVersion": format!("{WEBHOOKS}/v1"), "version": "v1"});
+        groups.push(json!({"name": WEBHOOKS, "versions": [version], "preferredVersion": version, "serverAddressByClientCIDRs": []}));
+    }
+    for group in groups {
+        let is_native = FIRST.iter().any(|first| group["name"] == *first);
+        match group.as_object_mut() {
+            Some(group) if is_native => drop(group.insert("serverAddressByClientCIDRs".into(), here.clone())),
+            Some(group) => drop(group.remove("serverAddressByClientCIDRs")),
+            None => {}
+        }
+    }
+}
+
+/// Eight bytes of a hash, as storage versions are shown.
+pub fn hash(text: &str) -> String {
+    super::base64(&Sha256::digest(text)[..8])
+}
+
+/// A group that kcp lists though we serve none of it.
+const WEBHOOKS: &str = "admissionregistration.k8s.io";
+
 fn group_entry(kinds: &[Arc<Served>], group: &str) -> Option<Value> {
     let versions = preferred(kinds, group);
     let entry = |version: &&str| json!({"groupVersion": api_version(group, version), "version": version});

@@ -64,10 +64,39 @@ fn yaml(kind: &Served, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal
 }
 
 fn unreadable(kind: &Served, body: &[u8], error: &serde_json::Error) -> Refusal {
-    let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+    let why = go_error(body, error);
     let text = String::from_utf8_lossy(body);
-    let shown = if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(SHOWN).collect() };
+    let shown = if text.is_empty() { "<empty>".to_owned() } else { shown(body) };
     unrecognized(kind, &format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+}
+
+/// The beginning of a body: as text if it looks like an object, as numbers otherwise.
+fn shown(body: &[u8]) -> String {
+    if !body.starts_with(b"{") {
+        return hex(body);
+    }
+    let text = String::from_utf8_lossy(body);
+    let more = if text.chars().count() > SHOWN { " ..." } else { "" };
+    text.chars().take(SHOWN).chain(more.chars()).collect()
+}
+
+/// What Go says of JSON that cannot be read: a word that is none, or what it is cut to.
+pub(super) fn go_error(body: &[u8], error: &serde_json::Error) -> String {
+    let text = String::from_utf8_lossy(body);
+    let start = text.trim_start();
+    for word in ["null", "true", "false"] {
+        let same = word.chars().zip(start.chars()).take_while(|(one, other)| one == other).count();
+        if let (true, Some(found), Some(expected)) = (same > 0, start.chars().nth(same), word.chars().nth(same)) {
+            return format!("invalid character '{found}' in literal {word} (expecting '{expected}')");
+        }
+    }
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    match start.chars().next() {
+        Some(first) if !"{[\"-0123456789ntf".contains(first) => format!("invalid character '{first}' looking for beginning of value"),
+        _ => error.to_string(),
+    }
 }
 
 fn unrecognized(kind: &Served, why: &str) -> Refusal {
@@ -75,10 +104,18 @@ fn unrecognized(kind: &Served, why: &str) -> Refusal {
 }
 
 fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+    if object.is_null() {
+        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in 'null' ({})", shown(body))));
+    }
     if !object.is_object() {
-        let what = if object.is_array() { "array" } else { "value" };
+        let what = match object {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            _ => "bool",
+        };
         let type_ = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-        let shown = hex(body);
+        let shown = shown(body);
         let why =
             format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
         return Err(unrecognized(kind, &why));
@@ -86,20 +123,23 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     if text("kind").is_empty() {
         let text = String::from_utf8_lossy(body);
-        let shown: String = text.chars().take(SHOWN).collect();
-        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({shown} ...)")));
+        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({})", shown(body))));
     }
     let api_version = kind.api_version();
     if text("apiVersion") != api_version {
         let words = "the API version in the data";
-        return Err(Refusal::bad_request(format!(
-            "{words} ({}) does not match the expected API version ({api_version})",
-            text("apiVersion")
-        )));
+        let refusal =
+            Refusal::bad_request(format!("{words} ({}) does not match the expected API version ({api_version})", text("apiVersion")));
+        // A version that is not there knows no field.
+        let fields = object.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+        let fields = fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(field) && kind.origin != Origin::BuiltIn);
+        let warnings = fields.map(|field| format!("unknown field {field:?}")).collect();
+        return Err(if unknown == Unknown::Warn { refusal.warning(warnings) } else { refusal });
     }
     if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
-        let why = format!("no kind {:?} is registered for version {api_version:?} in scheme", text("kind"));
-        return Err(unrecognized(kind, &why));
+        let (given, version) = (text("kind"), &kind.version);
+        let why = format!("no kind {given:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:100\"");
+        return Err(Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {}: {why}", kind.names.kind)));
     }
     tidy(kind, object, unknown, &[])
 }

@@ -23,7 +23,10 @@ pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
         return Ok(answer);
     }
     let (object, mut warnings) = (decoded.object, decoded.warnings);
-    warnings.extend(meta::warnings(&call.kind, &object));
+    // What the workspace itself warns of gets lost on the way through a virtual one.
+    if !virtually {
+        warnings.extend(meta::warnings(&call.kind, &object));
+    }
     let made = make(world, call, object, options, Some(call.manager())).map_err(|refusal| refusal.warning(warnings.clone()))?;
     Ok(Reply::Json { code: 201, body: bytes_of(&made), warnings })
 }
@@ -93,11 +96,8 @@ pub(super) fn make(
         let named = new["kind"].as_str().unwrap_or(&kind.names.kind).to_owned();
         return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name: &name }, &causes));
     }
-    if !options.dry_run && new["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != "0") {
+    if !options.dry_run && !options.applied && new["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != "0") {
         return Err(Refusal::unreasoned(500, "resourceVersion should not be set on objects to be created"));
-    }
-    if let Some(metadata) = new["metadata"].as_object_mut() {
-        metadata.remove("resourceVersion");
     }
     if world.stored(kind, &place).is_some() {
         return Err(Refusal::already_exists(kind.about(&name)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::list;
 use super::options;
 use super::{Answer, Call, Way, json};
 use crate::embedded::convert;
@@ -72,11 +73,14 @@ pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     }
     is_meant(call, &options, &object, name)?;
     if options.dry_run {
-        return Ok(success(call, name, &object));
+        return Ok(match world.deleted(&call.kind, &object, options.finalizer) {
+            Some(kept) => json(200, &convert::shown(&call.kind, kept)),
+            None => success(call, name, &object),
+        });
     }
     let (object, gone) = world.delete(&call.kind, &place, options.finalizer).ok_or_else(not_found)?;
-    // A namespace is answered with itself, since it is never gone at once.
-    if gone && &*call.kind.storage != "namespaces." {
+    // A namespace is answered with itself, since it is never gone at once, and two kinds because they choose to.
+    if gone && !["namespaces.", "serviceaccounts.", "resourcequotas."].contains(&&*call.kind.storage) {
         return Ok(success(call, name, &object));
     }
     Ok(json(200, &convert::shown(&call.kind, object)))
@@ -121,7 +125,10 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let scope = call.scope();
     let all = store.list(&call.kind.storage, &scope).map(|(place, stored)| (place.clone(), convert::value(&call.kind, stored)));
     let limit = options::list(&call.request.query, false)?.limit.unwrap_or(usize::MAX);
-    let chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).take(limit).collect();
+    let mut chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
+    let remaining = chosen.len().saturating_sub(limit);
+    chosen.truncate(limit);
+    let next = chosen.last().filter(|_| remaining > 0).map(|(place, _)| list::token(revision, place));
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {
@@ -137,6 +144,12 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let mut meta = json!({"resourceVersion": revision.to_string()});
     if !native {
         meta["continue"] = "".into();
+    }
+    if let Some(next) = next {
+        meta["continue"] = next.into();
+        if selector.is_empty() {
+            meta["remainingItemCount"] = remaining.into();
+        }
     }
     let kind: &Arc<str> = &call.kind.names.list_kind;
     Ok(json(200, &json!({"apiVersion": call.kind.api_version(), "kind": &**kind, "metadata": meta, "items": items})))

@@ -36,6 +36,10 @@ impl Call<'_> {
             if through && refusal.reason == "NotAcceptable" && refusal.message.starts_with("only the following") {
                 return Refusal::not_acceptable("application/json, application/yaml");
             }
+            if self.is_native() {
+                let own = format!("*core.{}", self.kind.names.list_kind);
+                return Refusal { message: refusal.message.replace("*unstructured.UnstructuredList", &own), ..refusal };
+            }
             refusal
         })
     }
@@ -47,7 +51,12 @@ impl Call<'_> {
 }
 
 pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
-    let representation = call.represented(Shape::One)?;
+    let representation = call.represented(Shape::One);
+    // Whether it is a list shows only once it is there.
+    let representation = match representation {
+        Err(refusal) if refusal.code != 500 => return Err(refusal),
+        other => other,
+    };
     let not_found = || Refusal::not_found(call.kind.about(name));
     let workspace = call.workspace.as_ref().ok_or_else(not_found)?;
     let place = Place::new(workspace, call.namespace.as_deref().unwrap_or_default(), name);
@@ -56,7 +65,7 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
     if !selector.is_empty() && matches!(call.way, Way::Virtual { .. }) && !selector.matches(&stored.value()) {
         return Err(not_found());
     }
-    match representation {
+    match representation? {
         Representation::Object => Ok(Reply::Json { code: 200, body: convert::bytes(&call.kind, stored), warnings: Vec::new() }),
         Representation::Table { v1 } => {
             let object = convert::value(&call.kind, stored);
@@ -72,7 +81,11 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
 
 fn shown(call: &Call<'_>, objects: &[Value], meta: &Value, now: i64, v1: bool) -> Answer {
     let include = IncludeObject::parse(call.request.query.get("includeObject").unwrap_or_default())?;
-    let table = table::table(&call.kind, objects, meta, now, include);
+    let mut table = table::table(&call.kind, objects, meta, now, include);
+    // Only the workspace itself adds the age to a kind that has no columns.
+    if call.way != Way::Direct && call.kind.origin != Origin::BuiltIn && call.kind.columns.is_empty() {
+        table::without_age(&mut table);
+    }
     Ok(json(200, &if v1 { table } else { table::in_v1beta1(table) }))
 }
 
@@ -191,7 +204,7 @@ fn expired(continued: bool) -> Refusal {
     Refusal::expired("The resourceVersion for the provided list is too old.")
 }
 
-fn token(revision: u64, last: &Place) -> String {
+pub(super) fn token(revision: u64, last: &Place) -> String {
     let start = format!("{}/{}/{}", last.workspace, last.namespace, last.name);
     base64::encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes())
 }

@@ -36,6 +36,14 @@ pub(crate) enum Way {
     },
 }
 
+/// The same of a subresource that a native kind does not have.
+pub(super) fn unknown_below(group: &str) -> Refusal {
+    if group.is_empty() {
+        return Refusal { details: json!({}), ..Refusal::no_such_resource() };
+    }
+    Refusal::plain(404, "404 page not found\n")
+}
+
 /// The answer to a kind that a workspace does not serve: core kinds get a status, others the plain text of whoever knows no such path.
 pub(super) fn unknown(target: &Target) -> Refusal {
     if target.group.is_empty() && target.version == "v1" {

@@ -95,10 +95,10 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
         readable(bytes)?;
     }
     let Some(old) = current(world, call, name) else {
-        patched(&Value::Object(serde_json::Map::new()), bytes).err().filter(|refusal| refusal.code == 400).map_or(Ok(()), Err)?;
         return Err(Refusal::not_found(call.kind.about(name)));
     };
     let raw = patched(&old, bytes)?;
+    mismatched(call, &raw)?;
     is_named(&raw, call, name)?;
     let decoded = body::tidy(&call.kind, raw.clone(), options.unknown, &[]).map_err(|refusal| strict(refusal, options, &raw))?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
@@ -106,6 +106,22 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
         new["metadata"]["name"] = name.into();
     }
     change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: false })
+}
+
+/// A patch that makes text of a native kind something else.
+fn mismatched(call: &Call<'_>, raw: &Value) -> Result<(), Refusal> {
+    let maps = ["data", "binaryData", "stringData"].into_iter().filter(|_| call.kind.origin == Origin::BuiltIn);
+    for field in maps {
+        let wrong = raw[field].as_object().into_iter().flatten().find(|(_, value)| !value.is_string() && !value.is_null());
+        if let Some((_, value)) = wrong {
+            let what = if value.is_number() { "number" } else { "bool" };
+            let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
+            let words = format!("json: cannot unmarshal {what} into Go struct field {}.{field} of type string", call.kind.names.kind);
+            let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {words}"));
+            return Err(Refusal::invalid(About { group: "", kind: "", name: "" }, &[cause]));
+        }
+    }
+    Ok(())
 }
 
 type Patch = fn(&Value, &[u8]) -> Result<Value, Refusal>;
@@ -132,10 +148,8 @@ fn accepted(call: &Call<'_>) -> String {
 }
 
 fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-        Refusal::bad_request(format!("error decoding patch: {why}"))
-    })?;
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Refusal::bad_request(format!("error decoding patch: {}", body::go_error(bytes, &error))))?;
     if value.is_object() {
         return Ok(value);
     }
@@ -208,13 +222,11 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let Some(old) = live else {
         let (new, manager) = if through { (config, Some(manager)) } else { (merged, None) };
         let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
-        let made = create::make(world, call, new, options, manager)?;
+        let made = create::make(world, call, new, WriteOptions { applied: true, ..options }, manager)?;
         return Ok(Reply::Json { code: if through { 200 } else { 201 }, body: bytes_of(&made), warnings: Vec::new() });
     };
-    let mut new = merged;
-    if through {
-        new["metadata"]["managedFields"] = old["metadata"]["managedFields"].clone();
-    }
+    // Through a virtual workspace the merged object is put, with its managed fields, by one who updates.
+    let new = merged;
     let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
     let manager = through.then_some(manager);
     change(world, call, Changing { name, old, new, options, warnings: Vec::new(), manager, versioned: false })
@@ -329,6 +341,10 @@ fn key(kind: &Served, workspace: &str, namespace: &str, name: &str) -> String {
     let (group, plural) = (&kind.names.group, &kind.names.plural);
     let namespace = if namespace.is_empty() { String::new() } else { format!("/{namespace}") };
     let identity = match &kind.origin {
+        Origin::BuiltIn => {
+            let group = if group.is_empty() { "core" } else { group };
+            return format!("/registry/{group}/{plural}/{workspace}{namespace}/{name}");
+        }
         Origin::Bound { identity, .. } => identity,
         _ => "customresources",
     };

@@ -83,7 +83,12 @@ impl World {
     /// Stores a new object and returns it.
     pub(crate) fn insert(&mut self, mut draft: Draft<'_>) -> Value {
         if let Some(manager) = draft.manager {
+            // What a namespace gets from the server is nobody's.
+            let given = (&*draft.kind.storage == "namespaces.").then(|| ["spec", "status"].map(|field| draft.new[field].take()));
             self.manage(draft.kind, None, &mut draft.new, manager, "");
+            if let Some([spec, status]) = given {
+                (draft.new["spec"], draft.new["status"]) = (spec, status);
+            }
         }
         let uid = self.dice.uid();
         let stamp = self.stamp();
@@ -118,7 +123,10 @@ impl World {
             return old;
         }
         if is_released(draft.kind, &draft.new) {
-            return self.remove(draft.kind, &draft.place, draft.new);
+            // The answer is what was to be stored, and has the version before.
+            let answer = draft.new.clone();
+            self.remove(draft.kind, &draft.place, draft.new);
+            return answer;
         }
         self.store(draft.kind, &draft.place, draft.new)
     }
@@ -135,6 +143,16 @@ impl World {
     /// Marks an object as being deleted, or takes it away when no finalizer keeps it. Returns it, and whether it is gone.
     pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, finalizer: Option<&str>) -> Option<(Value, bool)> {
         let old = self.stored(kind, place)?.value();
+        let Some(new) = self.deleted(kind, &old, finalizer) else { return Some((self.remove(kind, place, old), true)) };
+        if new == old {
+            return Some((new, false));
+        }
+        self.unmarked.remove(&(kind.storage.clone(), place.clone()));
+        Some((self.store(kind, place, new), false))
+    }
+
+    /// What a deletion leaves of an object, which is nothing when no finalizer keeps it.
+    pub(crate) fn deleted(&self, kind: &Served, old: &Value, finalizer: Option<&str>) -> Option<Value> {
         let mut new = old.clone();
         let metadata = &mut new["metadata"];
         if let Some(finalizer) = finalizer {
@@ -143,8 +161,10 @@ impl World {
                 metadata["finalizers"] = finalizers.into_iter().chain([finalizer.into()]).collect();
             }
         }
-        let kept = is_kept(kind, &new);
-        if new["metadata"]["deletionTimestamp"].is_null() && kept {
+        if !is_kept(kind, &new) {
+            return None;
+        }
+        if new["metadata"]["deletionTimestamp"].is_null() {
             new["metadata"]["deletionTimestamp"] = self.stamp().into();
             new["metadata"]["deletionGracePeriodSeconds"] = 0.into();
             if let Some(generation) = new["metadata"]["generation"].as_i64() {
@@ -155,13 +175,7 @@ impl World {
                 new["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
             }
         }
-        if !kept {
-            return Some((self.remove(kind, place, new), true));
-        }
-        if new == old {
-            return Some((new, false));
-        }
-        Some((self.store(kind, place, new), false))
+        Some(new)
     }
 
     /// Writes down who manages what.
