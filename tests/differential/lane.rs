@@ -286,6 +286,10 @@ impl Side {
             if token.is_empty() {
                 let whole = json!({"kind": body["kind"], "apiVersion": body["apiVersion"], "items": items}).to_string();
                 let mut answer = normal(&Got { text: whole, ..got }, Reading::default(), &mut self.memory);
+                // Whether there is an empty one at the end depends on what else is in other workspaces.
+                while pages.len() > 1 && pages.last() == Some(&json!([0, null])) {
+                    pages.pop();
+                }
                 answer["pages"] = pages.into();
                 return Ok(answer);
             }

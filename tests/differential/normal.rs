@@ -96,9 +96,22 @@ pub(crate) fn recorded(value: &mut Value) {
             let known = CERTIFICATES.replace_all(text, "<certificates>");
             *text = ECHO.replace_all(&known, "Invalid value: <the object>: ").into_owned();
         }
-        Value::Array(items) => items.iter_mut().for_each(recorded),
-        Value::Object(map) => map.values_mut().for_each(recorded),
+        Value::Array(items) => {
+            items.retain(|item| *item != json!({"manager": "root", "operation": "Apply"}));
+            items.iter_mut().for_each(recorded);
+        }
+        Value::Object(map) => {
+            build(map);
+            map.values_mut().for_each(recorded);
+        }
         _ => {}
+    }
+}
+
+/// Who built a server, with what, is what it is.
+fn build(version: &mut Map<String, Value>) {
+    if version.contains_key("goVersion") {
+        version.retain(|field, _| ["major", "minor"].contains(&field.as_str()));
     }
 }
 
@@ -200,6 +213,7 @@ fn visit(value: &mut Value, reading: Reading, memory: &mut Memory) {
         Value::String(text) => *text = string(text, memory),
         Value::Array(items) => items.iter_mut().for_each(|item| visit(item, reading, memory)),
         Value::Object(map) => {
+            build(map);
             *map = std::mem::take(map)
                 .into_iter()
                 .map(|(key, mut value)| {
@@ -255,6 +269,8 @@ fn metadata(object: &mut Value, reading: Reading, memory: &mut Memory) {
             for entry in entries.iter_mut().filter(|entry| entry["manager"] == "kcp" || entry["manager"] == "root") {
                 *entry = json!({"manager": entry["manager"], "operation": entry["operation"]});
             }
+            // Whether the shard has applied its endpoint yet is luck, too.
+            entries.retain(|entry| *entry != json!({"manager": "root", "operation": "Apply"}));
             entries.dedup();
         }
     }

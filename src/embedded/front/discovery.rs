@@ -94,9 +94,11 @@ pub fn address(document: &mut Value, kinds: &[Arc<Served>], host: &str) {
         addresses.clone_from(&here);
     }
     let Some(groups) = document.get_mut("groups").and_then(Value::as_array_mut) else { return };
-    if !groups.iter().any(|group| group["name"] == WEBHOOKS) && kinds.iter().any(|kind| kind.origin == Origin::BuiltIn) {
-        let version = json!({"groupVersion": format!("{WEBHOOKS}/v1"), "version": "v1"});
-        groups.push(json!({"name": WEBHOOKS, "versions": [version], "preferredVersion": version, "serverAddressByClientCIDRs": []}));
+    for (name, version) in UNSERVED {
+        if !groups.iter().any(|group| group["name"] == name) && kinds.iter().any(|kind| kind.origin == Origin::BuiltIn) {
+            let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
+            groups.push(json!({"name": name, "versions": [version], "preferredVersion": version}));
+        }
     }
     for group in groups {
         let is_native = FIRST.iter().any(|first| group["name"] == *first);
@@ -113,8 +115,9 @@ pub fn hash(text: &str) -> String {
     super::base64(&Sha256::digest(text)[..8])
 }
 
-/// A group that kcp lists though we serve none of it.
-const WEBHOOKS: &str = "admissionregistration.k8s.io";
+/// Groups that kcp lists and we serve nothing of.
+const UNSERVED: [(&str, &str); 4] =
+    [("admissionregistration.k8s.io", "v1"), ("certificates.k8s.io", "v1"), ("cache.kcp.io", "v1alpha1"), ("topology.kcp.io", "v1alpha1")];
 
 fn group_entry(kinds: &[Arc<Served>], group: &str) -> Option<Value> {
     let versions = preferred(kinds, group);

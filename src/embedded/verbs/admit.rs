@@ -42,17 +42,20 @@ pub(super) fn decoded(kind: &Served, new: &mut Value) {
                 new["type"] = "Opaque".into();
             }
         }
-        ("" | "events.k8s.io", "events") => {
-            // Go writes these fields even when they are empty.
-            for (field, empty) in EVENT {
-                if new[field].is_null() {
-                    new[field] = serde_json::from_str(empty).unwrap_or_default();
-                }
-            }
-        }
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
         ("rbac.authorization.k8s.io", _) => subjects(new),
         _ => {}
+    }
+}
+
+/// What Go writes of an object of a native kind even when it is empty.
+pub(super) fn encoded(kind: &Served, new: &mut Value) {
+    if &*kind.names.plural == "events" && kind.origin == Origin::BuiltIn {
+        for (field, empty) in EVENT {
+            if new[field].is_null() {
+                new[field] = serde_json::from_str(empty).unwrap_or_default();
+            }
+        }
     }
 }
 

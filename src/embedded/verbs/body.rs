@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::meta;
 use super::options::Unknown;
-use crate::embedded::errors::Refusal;
+use crate::embedded::errors::{Refusal, go_error};
 use crate::embedded::front::protobuf;
 use crate::embedded::served::{Origin, Served};
 
@@ -24,7 +24,7 @@ pub(super) fn value(media_type: &str, body: &[u8]) -> Result<Value, Refusal> {
     if media_type == protobuf::PROTOBUF {
         return protobuf::decode(body);
     }
-    serde_json::from_slice(body).map_err(|error| Refusal::bad_request(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| Refusal::bad_request(go_error(body, &error)))
 }
 
 /// Decodes the object of a POST or PUT.
@@ -40,6 +40,18 @@ pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unkn
         }
     };
     match json {
+        // Go knows which native kind it reads into.
+        Ok(mut object) if kind.origin == Origin::BuiltIn && !virtually && (object.is_null() || object.is_object()) => {
+            if object.is_null() {
+                object = serde_json::json!({});
+            }
+            for (field, value) in [("apiVersion", kind.api_version()), ("kind", kind.names.kind.to_string())] {
+                if object[field].is_null() || object[field] == "" {
+                    object[field] = value.into();
+                }
+            }
+            checked(kind, object, body, unknown)
+        }
         Ok(object) => checked(kind, object, body, unknown),
         Err(error) => Err(unreadable(kind, body, &error)),
     }
@@ -80,25 +92,6 @@ fn shown(body: &[u8]) -> String {
     text.chars().take(SHOWN).chain(more.chars()).collect()
 }
 
-/// What Go says of JSON that cannot be read: a word that is none, or what it is cut to.
-pub(super) fn go_error(body: &[u8], error: &serde_json::Error) -> String {
-    let text = String::from_utf8_lossy(body);
-    let start = text.trim_start();
-    for word in ["null", "true", "false"] {
-        let same = word.chars().zip(start.chars()).take_while(|(one, other)| one == other).count();
-        if let (true, Some(found), Some(expected)) = (same > 0, start.chars().nth(same), word.chars().nth(same)) {
-            return format!("invalid character '{found}' in literal {word} (expecting '{expected}')");
-        }
-    }
-    if error.is_eof() {
-        return "unexpected end of JSON input".to_owned();
-    }
-    match start.chars().next() {
-        Some(first) if !"{[\"-0123456789ntf".contains(first) => format!("invalid character '{first}' looking for beginning of value"),
-        _ => error.to_string(),
-    }
-}
-
 fn unrecognized(kind: &Served, why: &str) -> Refusal {
     Refusal::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", kind.names.kind))
 }
@@ -133,8 +126,13 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
         // A version that is not there knows no field.
         let fields = object.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
         let fields = fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(field) && kind.origin != Origin::BuiltIn);
-        let warnings = fields.map(|field| format!("unknown field {field:?}")).collect();
-        return Err(if unknown == Unknown::Warn { refusal.warning(warnings) } else { refusal });
+        let warnings: Vec<String> = fields.map(|field| format!("unknown field {field:?}")).collect();
+        let given = (text("kind"), text("apiVersion").rsplit('/').next().unwrap_or_default());
+        return Err(match unknown {
+            Unknown::Warn => refusal.warning(warnings),
+            Unknown::Strict if !warnings.is_empty() => strict(given.0, given.1, &kind.names.kind, &warnings),
+            _ => refusal,
+        });
     }
     if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
         let (given, version) = (text("kind"), &kind.version);
@@ -154,10 +152,11 @@ pub(super) fn tidy(kind: &Served, mut object: Value, unknown: Unknown, before: &
         Unknown::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
         Unknown::Warn => Ok(Decoded { object, warnings: said }),
         Unknown::Strict if said.is_empty() => Ok(Decoded { object, warnings: said }),
-        Unknown::Strict => {
-            let (version, kind) = (&kind.version, &kind.names.kind);
-            let list = said.join(", ");
-            Err(Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {list}")))
-        }
+        Unknown::Strict => Err(strict(&kind.names.kind, &kind.version, &kind.names.kind, &said)),
     }
+}
+
+fn strict(given: &str, version: &str, kind: &str, said: &[String]) -> Refusal {
+    let list = said.join(", ");
+    Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {kind}: strict decoding error: {list}"))
 }

@@ -35,7 +35,7 @@ pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
 fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>, Refusal> {
     let kind = &*call.kind.names.kind;
     let workspace = call.workspace.as_deref().unwrap_or_default();
-    let answer = match (&*call.kind.names.group, kind) {
+    let mut answer = match (&*call.kind.names.group, kind) {
         ("authorization.k8s.io", "SelfSubjectRulesReview") => access::rules_review(world, workspace, &call.user, body),
         ("authorization.k8s.io", _) => {
             access::reviewable(kind, call.namespace.as_deref().unwrap_or_default(), body)?;
@@ -45,7 +45,24 @@ fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>,
         ("authentication.k8s.io", _) => return Err(Refusal::method_not_allowed(call.kind.about(""), "create")),
         _ => return Ok(None),
     };
+    if let Some(spec) = body["spec"].as_object().filter(|_| &*call.kind.names.group == "authorization.k8s.io") {
+        answer["metadata"]["managedFields"] = json!([{"manager": call.manager(), "operation": "Update", "apiVersion": call.kind.api_version(),
+            "time": world.stamp(), "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields_of(spec)}}]);
+    }
     Ok(Some(json(201, &answer)))
+}
+
+/// Who is said to have written the fields of a review.
+fn fields_of(spec: &serde_json::Map<String, Value>) -> Value {
+    let below = |value: &Value| match value {
+        Value::Object(inner) => {
+            let mut fields = fields_of(inner);
+            fields["."] = json!({});
+            fields
+        }
+        _ => json!({}),
+    };
+    spec.iter().filter(|(_, value)| !value.is_null() && *value != "").map(|(name, value)| (format!("f:{name}"), below(value))).collect()
 }
 
 /// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already.
@@ -76,16 +93,16 @@ pub(super) fn make(
             metadata.remove(field);
         }
     }
-    if kind.status
-        && let Some(fields) = new.as_object_mut()
-    {
-        fields.remove("status");
-    }
     admit::decoded(kind, &mut new);
     kind.schema.default(&mut new);
     // Nobody is said to have written what admission and strategies add.
     if let Some(manager) = manager {
         world.manage(kind, None, &mut new, manager, "");
+    }
+    if kind.status
+        && let Some(fields) = new.as_object_mut()
+    {
+        fields.remove("status");
     }
     admit::create(world, call, &workspace, &mut new)?;
     kind.schema.default(&mut new);
@@ -102,6 +119,7 @@ pub(super) fn make(
     if world.stored(kind, &place).is_some() {
         return Err(Refusal::already_exists(kind.about(&name)));
     }
+    admit::encoded(kind, &mut new);
     let new = convert::stored(kind, new);
     if options.dry_run {
         return Ok(rehearsed(world, call, &place, new));

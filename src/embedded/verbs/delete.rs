@@ -128,7 +128,9 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let mut chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
     let remaining = chosen.len().saturating_sub(limit);
     chosen.truncate(limit);
-    let next = chosen.last().filter(|_| remaining > 0).map(|(place, _)| list::token(revision, place));
+    let last = store.list(&call.kind.storage, &scope).last().map(|(place, _)| place.clone());
+    let more = chosen.len() == limit && last.as_ref() > chosen.last().map(|(place, _)| place);
+    let next = chosen.last().filter(|_| more).map(|(place, _)| list::token(revision, place));
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {

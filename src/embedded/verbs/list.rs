@@ -23,6 +23,9 @@ impl Call<'_> {
     pub(super) fn selector(&self) -> Result<Selector, Refusal> {
         let query = &self.request.query;
         let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
+        // The key of a list over all workspaces begins with a workspace, so that none begins with the namespace that a selector asks for.
+        let namespaced = query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.namespace="));
+        let selector = if self.workspace.is_none() && namespaced { selector.with_label("", "nothing has this") } else { selector };
         Ok(match &self.way {
             Way::Virtual { label: Some((key, value)), .. } => selector.with_label(key, value),
             _ => selector,
@@ -65,7 +68,12 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
     if !selector.is_empty() && matches!(call.way, Way::Virtual { .. }) && !selector.matches(&stored.value()) {
         return Err(not_found());
     }
-    match representation? {
+    let representation = representation.map_err(|refusal| {
+        let what =
+            format!("you requested PartialObjectMetadataList, but the requested object is not a list (*core.{})", call.kind.names.kind);
+        if call.is_native() { Refusal { message: what, ..Refusal::not_acceptable("") } } else { refusal }
+    })?;
+    match representation {
         Representation::Object => Ok(Reply::Json { code: 200, body: convert::bytes(&call.kind, stored), warnings: Vec::new() }),
         Representation::Table { v1 } => {
             let object = convert::value(&call.kind, stored);
@@ -183,6 +191,7 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
         Some(version) => store.list_at(&call.kind.storage, &scope, version).map_err(|_| expired(from.is_some()))?,
     };
     let after = from.map(|(_, place)| place);
+    let last = all.last().map(|(place, _)| place.clone());
     let rest = all.into_iter().filter(|(place, _)| after.as_ref().is_none_or(|after| place > after));
     let mut chosen: Vec<(Place, Arc<Stored>)> =
         rest.filter(|(_, stored)| selector.is_empty() || selector.matches(&stored.value())).collect();
@@ -190,7 +199,9 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
     if let Some(limit) = options.limit {
         chosen.truncate(limit);
     }
-    let next = if remaining > 0 { chosen.last().map(|(place, _)| place.clone()) } else { None };
+    // A full page is followed by another one if there is anything, whether it is selected or not.
+    let full = options.limit.is_some_and(|limit| chosen.len() == limit);
+    let next = chosen.last().map(|(place, _)| place.clone()).filter(|place| full && last.as_ref() > Some(place));
     let objects = chosen.into_iter().map(|(_, stored)| stored).collect();
     Ok(Page { objects, revision: at.unwrap_or(latest), next, remaining })
 }

@@ -198,6 +198,10 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         // A GET of one object that asks for a watch gets the object.
         ("get" | "watch", Some(name)) => super::list::get(world, call, name),
         ("create", _) => super::create::create(world, call),
+        ("update" | "patch", None) if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => {
+            let message = "the server does not allow this method on the requested resource".to_owned();
+            Err(Refusal { message, details: json!({}), ..Refusal::method_not_allowed(about, "") })
+        }
         ("update" | "patch", None) => Err(Refusal::bad_request("name must be provided")),
         ("update", Some(name)) => super::update::put(world, call, name),
         ("patch", Some(name)) => super::update::patch(world, call, name),
@@ -216,7 +220,13 @@ fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, host: Option
         What::Groups => Some(discovery::api_groups(kinds)),
         What::Group(group) => discovery::api_group(kinds, group),
         What::Resources(group, version) => discovery::resources(kinds, group, version),
-        What::Other(path) => return other(kinds, path, request, virtually),
+        What::Other(path) => {
+            return other(kinds, path, request, virtually).or_else(|refusal| {
+                let paths =
+                    ["/api", "/api/v1", "/api/v1/", "/apis", "/apis/", "/metrics", "/metrics/slis", "/openapi", "/openapi/", "/version"];
+                if virtually && !path.starts_with("/openapi") { Ok(json(200, &json!({"paths": paths}))) } else { Err(refusal) }
+            });
+        }
         What::Objects(_) => None,
     };
     let core = matches!(what, What::Resources(group, _) if group.is_empty());
@@ -261,7 +271,7 @@ fn virtual_discovery(document: &mut Value, path: &str) {
             verbs.sort_by_key(ToString::to_string);
         }
     }
-    if let (Some(twice), Some(all)) = (twice, document["resources"].as_array_mut()) {
+    if let (Some(twice), Some(all)) = (twice, document.get_mut("resources").and_then(Value::as_array_mut)) {
         all.push(twice);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::options::{self, Unknown, WriteOptions};
 use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, validate};
 use crate::embedded::convert;
-use crate::embedded::errors::{About, Cause, Refusal};
+use crate::embedded::errors::{About, Cause, Refusal, go_error};
 use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::{Origin, Served};
@@ -149,7 +149,7 @@ fn accepted(call: &Call<'_>) -> String {
 
 fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
     let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| Refusal::bad_request(format!("error decoding patch: {}", body::go_error(bytes, &error))))?;
+        .map_err(|error| Refusal::bad_request(format!("error decoding patch: {}", go_error(bytes, &error))))?;
     if value.is_object() {
         return Ok(value);
     }
@@ -181,7 +181,14 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
     let mut config: Value = serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
     if !config.is_object() {
-        return Err(Refusal::bad_request("error decoding YAML: the patch is no object"));
+        let what = match config {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            _ => "bool",
+        };
+        let words = "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal";
+        return Err(Refusal::bad_request(format!("error decoding YAML: {words} {what} into Go value of type map[string]interface {{}}")));
     }
     if config["metadata"]["managedFields"].as_array().is_some_and(|fields| !fields.is_empty()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
@@ -212,7 +219,22 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     if let Some(given) = config["kind"].as_str().filter(|given| *given != &*kind.names.kind) {
         return Err(Refusal::bad_request(format!("invalid object type: {}/{}, Kind={given}", kind.names.group, kind.version)));
     }
+    let removed = |merged: &Value| {
+        let causes: Vec<Cause> = ["spec", "status"]
+            .into_iter()
+            .filter(|field| kind.origin != Origin::BuiltIn && merged.get(*field) == Some(&Value::Null))
+            .map(|field| {
+                Cause::new(
+                    "FieldValueTypeInvalid",
+                    field,
+                    format!("Invalid value: \"null\": {field} in body must be of type object: \"null\""),
+                )
+            })
+            .collect();
+        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind.about_kind(name), &causes)) }
+    };
     let mut merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
+    removed(&merged)?;
     for object in [&mut merged, &mut config] {
         object["metadata"]["name"] = name.into();
         if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
@@ -259,6 +281,7 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
         return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name }, &causes));
     }
     warnings.extend(meta::warnings(kind, &new));
+    admit::encoded(kind, &mut new);
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
     let stored = if options.dry_run {
         let mut new = new;
@@ -274,7 +297,7 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
 fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
     let kind = &call.kind;
     let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
-    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| old["metadata"]["uid"] != *uid) {
+    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| versioned && old["metadata"]["uid"] != *uid) {
         return Err(another(call, name, uid, old["metadata"]["uid"].as_str().unwrap_or_default()));
     }
     match given.as_str() {

@@ -84,7 +84,9 @@ impl World {
     pub(crate) fn insert(&mut self, mut draft: Draft<'_>) -> Value {
         if let Some(manager) = draft.manager {
             // What a namespace gets from the server is nobody's.
-            let given = (&*draft.kind.storage == "namespaces.").then(|| ["spec", "status"].map(|field| draft.new[field].take()));
+            let given = (&*draft.kind.storage == "namespaces.").then(|| {
+                ["spec", "status"].map(|field| draft.new.as_object_mut().and_then(|fields| fields.remove(field)).unwrap_or_default())
+            });
             self.manage(draft.kind, None, &mut draft.new, manager, "");
             if let Some([spec, status]) = given {
                 (draft.new["spec"], draft.new["status"]) = (spec, status);
@@ -120,7 +122,15 @@ impl World {
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
         if draft.new == old && is_marked == was_marked {
-            return old;
+            // Nothing was read back that would have brought the annotation.
+            let mut answer = old;
+            if !is_marked && let Some(annotations) = answer["metadata"]["annotations"].as_object_mut() {
+                annotations.remove(CLUSTER);
+                if annotations.is_empty() {
+                    set(&mut answer["metadata"], "annotations", Value::Null);
+                }
+            }
+            return answer;
         }
         if is_released(draft.kind, &draft.new) {
             // The answer is what was to be stored, and has the version before.
