@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::memory::Memory;
-use super::normal::{Reading, normal};
+use super::normal::{Reading, normal, without_empty_page};
 use super::plan::{Call, MERGE, Operation, Step, Who};
 use super::recording::Recorded;
 use super::setup;
@@ -286,11 +286,8 @@ impl Side {
             if token.is_empty() {
                 let whole = json!({"kind": body["kind"], "apiVersion": body["apiVersion"], "items": items}).to_string();
                 let mut answer = normal(&Got { text: whole, ..got }, Reading::default(), &mut self.memory);
-                // Whether there is an empty one at the end depends on what else is in other workspaces.
-                while pages.len() > 1 && pages.last() == Some(&json!([0, null])) {
-                    pages.pop();
-                }
                 answer["pages"] = pages.into();
+                without_empty_page(&mut answer);
                 return Ok(answer);
             }
         }

@@ -89,6 +89,14 @@ fn is_in_order(list: &Value) -> Option<bool> {
     Some(keys.is_sorted())
 }
 
+/// All pages but an empty one at the end: whether there is one depends on what else is in other workspaces.
+pub(crate) fn without_empty_page(answer: &mut Value) {
+    let Some(pages) = answer.get_mut("pages").and_then(Value::as_array_mut) else { return };
+    if pages.len() > 1 && pages.last() == Some(&json!([0, null])) {
+        pages.pop();
+    }
+}
+
 /// A recorded answer without what was not yet known to be luck when it was recorded.
 pub(crate) fn recorded(value: &mut Value) {
     match value {
@@ -105,6 +113,9 @@ pub(crate) fn recorded(value: &mut Value) {
             map.values_mut().for_each(recorded);
         }
         _ => {}
+    }
+    if value.get("pages").is_some() {
+        without_empty_page(value);
     }
 }
 

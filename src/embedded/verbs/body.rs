@@ -31,8 +31,8 @@ pub(super) fn value(media_type: &str, body: &[u8]) -> Result<Value, Refusal> {
 pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     let json = match media_type {
         "" | "application/json" => serde_json::from_slice::<Value>(body),
-        "application/yaml" => return yaml(kind, body, unknown),
-        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown),
+        "application/yaml" => return yaml(kind, body, unknown, virtually),
+        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown, virtually),
         _ => {
             let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
             let through = "application/json, application/yaml";
@@ -50,9 +50,9 @@ pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unkn
                     object[field] = value.into();
                 }
             }
-            checked(kind, object, body, unknown)
+            checked(kind, object, body, unknown, virtually)
         }
-        Ok(object) => checked(kind, object, body, unknown),
+        Ok(object) => checked(kind, object, body, unknown, virtually),
         Err(error) => Err(unreadable(kind, body, &error)),
     }
 }
@@ -69,10 +69,10 @@ fn hex(body: &[u8]) -> String {
     body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
-fn yaml(kind: &Served, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+fn yaml(kind: &Served, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     let object = std::str::from_utf8(body).ok().and_then(|text| serde_saphyr::from_str::<Value>(text).ok());
     let object = object.ok_or_else(|| Refusal::bad_request("error converting YAML to JSON"))?;
-    checked(kind, object, body, unknown)
+    checked(kind, object, body, unknown, virtually)
 }
 
 fn unreadable(kind: &Served, body: &[u8], error: &serde_json::Error) -> Refusal {
@@ -96,7 +96,7 @@ fn unrecognized(kind: &Served, why: &str) -> Refusal {
     Refusal::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", kind.names.kind))
 }
 
-fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     if object.is_null() {
         return Err(unrecognized(kind, &format!("Object 'Kind' is missing in 'null' ({})", shown(body))));
     }
@@ -119,6 +119,14 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
         return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({})", shown(body))));
     }
     let api_version = kind.api_version();
+    // Through a virtual workspace native kinds are like all others.
+    let native = kind.origin == Origin::BuiltIn && !virtually;
+    if native && (text("kind") != &*kind.names.kind || text("apiVersion") != api_version) {
+        let (given, version) = (text("kind"), text("apiVersion"));
+        let short = version.rsplit('/').next().unwrap_or_default();
+        let why = format!("no kind {given:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:100\"");
+        return Err(Refusal::bad_request(format!("{given} in version {short:?} cannot be handled as a {}: {why}", kind.names.kind)));
+    }
     if text("apiVersion") != api_version {
         let words = "the API version in the data";
         let refusal =
@@ -133,11 +141,6 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
             Unknown::Strict if !warnings.is_empty() => strict(given.0, given.1, &kind.names.kind, &warnings),
             _ => refusal,
         });
-    }
-    if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
-        let (given, version) = (text("kind"), &kind.version);
-        let why = format!("no kind {given:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:100\"");
-        return Err(Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {}: {why}", kind.names.kind)));
     }
     tidy(kind, object, unknown, &[])
 }

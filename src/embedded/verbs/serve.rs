@@ -224,7 +224,7 @@ fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, host: Option
             return other(kinds, path, request, virtually).or_else(|refusal| {
                 let paths =
                     ["/api", "/api/v1", "/api/v1/", "/apis", "/apis/", "/metrics", "/metrics/slis", "/openapi", "/openapi/", "/version"];
-                if virtually && !path.starts_with("/openapi") { Ok(json(200, &json!({"paths": paths}))) } else { Err(refusal) }
+                if virtually && !path.starts_with("/openapi") { Ok(json(404, &json!({"paths": paths}))) } else { Err(refusal) }
             });
         }
         What::Objects(_) => None,

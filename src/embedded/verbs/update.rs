@@ -38,6 +38,10 @@ pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
     is_named(&decoded.object, call, name)?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
+    if new["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Refusal::bad_request(why).warning(decoded.warnings));
+    }
     let Some(old) = current(world, call, name) else {
         let refusal = match new["metadata"]["uid"].as_str() {
             Some(uid) if call.way == Way::Direct => another(call, name, uid, ""),
@@ -195,6 +199,11 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     }
     is_named(&config, call, name)?;
     meta::normalise(kind, &mut config)?;
+    if config["kind"].as_str().is_some_and(|given| given != &*kind.names.kind) {
+        let (version, given) = (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
+        let slash = if version.contains('/') { "" } else { "/" };
+        return Err(Refusal::bad_request(format!("invalid object type: {slash}{version}, Kind={given}")));
+    }
     if config["apiVersion"].as_str().is_some_and(|given| given != kind.api_version()) {
         let given = config["apiVersion"].as_str().unwrap_or_default();
         return Err(Refusal::bad_request(format!(
@@ -215,9 +224,6 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     if let (None, Some(uid)) = (&live, config["metadata"]["uid"].as_str()) {
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Refusal::conflict(kind.about(name), &why));
-    }
-    if let Some(given) = config["kind"].as_str().filter(|given| *given != &*kind.names.kind) {
-        return Err(Refusal::bad_request(format!("invalid object type: {}/{}, Kind={given}", kind.names.group, kind.version)));
     }
     let removed = |merged: &Value| {
         let causes: Vec<Cause> = ["spec", "status"]

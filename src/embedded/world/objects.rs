@@ -122,19 +122,11 @@ impl World {
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
         if draft.new == old && is_marked == was_marked {
-            // Nothing was read back that would have brought the annotation.
-            let mut answer = old;
-            if !is_marked && let Some(annotations) = answer["metadata"]["annotations"].as_object_mut() {
-                annotations.remove(CLUSTER);
-                if annotations.is_empty() {
-                    set(&mut answer["metadata"], "annotations", Value::Null);
-                }
-            }
-            return answer;
+            return if is_marked { old } else { unmarked(old) };
         }
         if is_released(draft.kind, &draft.new) {
             // The answer is what was to be stored, and has the version before.
-            let answer = draft.new.clone();
+            let answer = if is_marked { draft.new.clone() } else { unmarked(draft.new.clone()) };
             self.remove(draft.kind, &draft.place, draft.new);
             return answer;
         }
@@ -154,10 +146,10 @@ impl World {
     pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, finalizer: Option<&str>) -> Option<(Value, bool)> {
         let old = self.stored(kind, place)?.value();
         let Some(new) = self.deleted(kind, &old, finalizer) else { return Some((self.remove(kind, place, old), true)) };
-        if new == old {
+        // It is written as it was read, with the annotation.
+        if !self.unmarked.remove(&(kind.storage.clone(), place.clone())) && new == old {
             return Some((new, false));
         }
-        self.unmarked.remove(&(kind.storage.clone(), place.clone()));
         Some((self.store(kind, place, new), false))
     }
 
@@ -229,6 +221,17 @@ pub(crate) fn reset(kind: &Served, subresource: &str) -> Reset {
         (true, _) => Reset::Status,
         (false, _) => Reset::None,
     }
+}
+
+/// An object as it was sent: it was not read back, which would have brought the annotation.
+fn unmarked(mut object: Value) -> Value {
+    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(CLUSTER);
+        if annotations.is_empty() {
+            set(&mut object["metadata"], "annotations", Value::Null);
+        }
+    }
+    object
 }
 
 /// Counts the changes of what an object asks for.
