@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn what_is_no_json_patch_is_a_bad_request() {
         let cases = [
-            ("{", "EOF while parsing an object at line 1 column 1"),
+            ("{", "unexpected end of JSON input"),
             ("{}", "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
             ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
             (r#"[{"op": 1}]"#, "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),
