@@ -120,7 +120,12 @@ impl ControlPlane {
                     world.tasks.next()
                 };
                 let Some(next) = next else {
-                    *inner.driving.lock() = false;
+                    // Whoever asks for something after this look finds nobody driving, and drives.
+                    let mut driving = inner.driving.lock();
+                    if inner.world.lock().tasks.next().is_some() {
+                        continue;
+                    }
+                    *driving = false;
                     return;
                 };
                 let wait = next.duration_since(inner.now()).max(SignedDuration::ZERO).unsigned_abs();

@@ -44,8 +44,24 @@ fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>,
     Ok(Some(json(201, &answer)))
 }
 
-/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already.
+/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already. A dry run changes nothing, not
+/// even which names are drawn next.
 pub(super) fn make(
+    world: &mut World,
+    call: &Call<'_>,
+    object: Value,
+    options: WriteOptions,
+    manager: Option<&str>,
+) -> Result<Value, Refusal> {
+    let dice = options.dry_run.then(|| world.dice.clone());
+    let made = make_or_rehearse(world, call, object, options, manager);
+    if let Some(dice) = dice {
+        world.dice = dice;
+    }
+    made
+}
+
+fn make_or_rehearse(
     world: &mut World,
     call: &Call<'_>,
     object: Value,
@@ -92,15 +108,17 @@ pub(super) fn make(
     }
     let new = convert::stored(kind, new);
     if options.dry_run {
-        return Ok(rehearsed(world, call, new));
+        return Ok(rehearsed(world, call, new, manager));
     }
     let made = world.insert(Draft { kind, place, old: None, new, subresource: "", manager });
     Ok(convert::shown(kind, made))
 }
 
 /// What a dry run would have made: without resourceVersion and logical cluster.
-fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
-    world.manage(&call.kind, None, &mut new, call.manager(), "");
+fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value, manager: Option<&str>) -> Value {
+    if let Some(manager) = manager {
+        world.manage(&call.kind, None, &mut new, manager, "");
+    }
     new["metadata"]["uid"] = world.dice.uid().into();
     new["metadata"]["creationTimestamp"] = world.stamp().into();
     if crate::embedded::world::objects::has_generation(&call.kind) {
