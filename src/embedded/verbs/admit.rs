@@ -64,7 +64,8 @@ pub(super) fn delete(world: &World, call: &Call<'_>, workspace: &Arc<str>, old: 
     let name = old["metadata"]["name"].as_str().unwrap_or_default();
     match (&*call.kind.names.group, &*call.kind.names.plural) {
         ("core.kcp.io", "logicalclusters") => {
-            let privileged = [access::MASTERS, "system:kcp:logical-cluster-admin", "system:kcp:external-logical-cluster-admin"];
+            let privileged =
+                [access::MASTERS, access::LOGICAL_CLUSTER_ADMIN, access::EXTERNAL_LOGICAL_CLUSTER_ADMIN, access::WORKSPACE_BOOTSTRAPPER];
             let may = old["spec"]["directlyDeletable"] == true || privileged.iter().any(|group| call.user.is_in(group));
             if &**workspace == ROOT || !may {
                 return Err(Refusal::forbidden(call.kind.about(name), "LogicalCluster cannot be deleted"));

@@ -261,20 +261,25 @@ impl Following {
                 if self.plan.through { Step::Last(vec![error(&broken())]) } else { Step::End }
             }
             changed = latest.changed(), if latest.has_changed().is_ok() => { drop(changed); Step::Lines(Vec::new()) }
-            () = tokio::time::sleep_until(pause) => self.pause_is_over(),
+            () = tokio::time::sleep_until(pause) => self.pause_is_over(now().as_second()),
         }
     }
 
-    fn pause_is_over(&mut self) -> Step {
+    fn pause_is_over(&mut self, now: i64) -> Step {
         let at = Instant::now();
         if at >= self.until {
             return Step::End;
         }
         let Some(every) = self.plan.bookmarks else { return Step::Lines(Vec::new()) };
         self.next_bookmark = Some(at + every);
-        let revision = self.world.lock().shards[self.plan.shard].store.revision();
-        self.plan.from = self.plan.from.max(revision);
-        Step::Lines(vec![self.plan.bookmark(revision, None)])
+        // A bookmark says that everything before it was shown, so that what came meanwhile is shown first.
+        match self.news(now) {
+            Ok(mut lines) => {
+                lines.push(self.plan.bookmark(self.plan.from, None));
+                Step::Lines(lines)
+            }
+            Err(last) => Step::Last(last),
+        }
     }
 
     /// The events since the last look, or the error with which the watch ends.
