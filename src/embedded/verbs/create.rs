@@ -44,8 +44,24 @@ fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>,
     Ok(Some(json(201, &answer)))
 }
 
-/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already.
+/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already. A dry run changes nothing, not
+/// even which names are drawn next.
 pub(super) fn make(
+    world: &mut World,
+    call: &Call<'_>,
+    object: Value,
+    options: WriteOptions,
+    manager: Option<&str>,
+) -> Result<Value, Refusal> {
+    let dice = options.dry_run.then(|| world.dice.clone());
+    let made = make_or_rehearse(world, call, object, options, manager);
+    if let Some(dice) = dice {
+        world.dice = dice;
+    }
+    made
+}
+
+fn make_or_rehearse(
     world: &mut World,
     call: &Call<'_>,
     object: Value,

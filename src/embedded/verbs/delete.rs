@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::options;
-use super::{Answer, Call, Way, json};
+use super::{Answer, Call, Way, admit, json, options};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal};
-use crate::embedded::reconcile::{FOREGROUND, ORPHAN};
+use crate::embedded::reconcile::Propagation;
 use crate::embedded::served::Origin;
 use crate::embedded::store::Place;
 use crate::embedded::world::World;
@@ -17,8 +16,7 @@ use crate::embedded::world::World;
 struct DeleteOptions {
     uid: Option<String>,
     version: Option<String>,
-    /// The finalizer that stands for how dependents are treated.
-    finalizer: Option<&'static str>,
+    propagation: Option<Propagation>,
     dry_run: bool,
 }
 
@@ -34,10 +32,12 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     let mut causes = Vec::new();
     options::dry_run(query, &mut causes);
     let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy")).unwrap_or_default();
-    let finalizer = match policy {
-        "Foreground" => Some(FOREGROUND),
-        "Orphan" => Some(ORPHAN),
-        "" | "Background" => (body["orphanDependents"] == true || query.get("orphanDependents") == Some("true")).then_some(ORPHAN),
+    let orphans = body["orphanDependents"].as_bool().or_else(|| query.get("orphanDependents").map(|text| text == "true"));
+    let propagation = match policy {
+        "Foreground" => Some(Propagation::Foreground),
+        "Orphan" => Some(Propagation::Orphan),
+        "Background" => Some(Propagation::Background),
+        "" => orphans.map(|orphans| if orphans { Propagation::Orphan } else { Propagation::Background }),
         other => {
             let message = format!("Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
             causes.push(Cause::new("FieldValueNotSupported", "propagationPolicy", message));
@@ -48,7 +48,7 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let dry_run = query.get("dryRun").is_some() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty());
     let preconditions = &body["preconditions"];
-    Ok(DeleteOptions { uid: text(&preconditions["uid"]), version: text(&preconditions["resourceVersion"]), finalizer, dry_run })
+    Ok(DeleteOptions { uid: text(&preconditions["uid"]), version: text(&preconditions["resourceVersion"]), propagation, dry_run })
 }
 
 pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
@@ -62,11 +62,12 @@ pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     {
         return Err(not_found());
     }
+    admit::delete(world, call, workspace, &object)?;
     is_meant(call, &options, &object, name)?;
     if options.dry_run {
         return Ok(success(call, name, &object));
     }
-    let (object, gone) = world.delete(&call.kind, &place, options.finalizer).ok_or_else(not_found)?;
+    let (object, gone) = world.delete(&call.kind, &place, options.propagation).ok_or_else(not_found)?;
     // A namespace is answered with itself, since it is never gone at once.
     if gone && &*call.kind.storage != "namespaces." {
         return Ok(success(call, name, &object));
@@ -116,8 +117,9 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {
+        admit::delete(world, call, &place.workspace, &object)?;
         if !options.dry_run {
-            world.delete(&call.kind, &place, options.finalizer);
+            world.delete(&call.kind, &place, options.propagation);
         }
         if let Some(fields) = object.as_object_mut().filter(|_| native) {
             fields.remove("apiVersion");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Task, World};
 use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
+use crate::embedded::reconcile::{DEFINITION_FINALIZER, Propagation};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::{Place, Scope, Stored};
 
@@ -110,6 +111,9 @@ impl World {
         if draft.new == old {
             return old;
         }
+        if old["metadata"]["ownerReferences"] != draft.new["metadata"]["ownerReferences"] {
+            self.changes_owners(draft.kind, &draft.place, &old, &draft.new);
+        }
         if is_released(draft.kind, &draft.new) {
             return self.remove(draft.kind, &draft.place, draft.new);
         }
@@ -125,15 +129,21 @@ impl World {
     }
 
     /// Marks an object as being deleted, or takes it away when no finalizer keeps it. Returns it, and whether it is gone.
-    pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, finalizer: Option<&str>) -> Option<(Value, bool)> {
+    ///
+    /// Without a propagation an earlier one holds, and without that it is in the background.
+    pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, propagation: Option<Propagation>) -> Option<(Value, bool)> {
         let old = self.stored(kind, place)?.value();
         let mut new = old.clone();
-        let metadata = &mut new["metadata"];
-        if let Some(finalizer) = finalizer {
-            let finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-            if !finalizers.iter().any(|there| there == finalizer) {
-                metadata["finalizers"] = finalizers.into_iter().chain([finalizer.into()]).collect();
+        if let Some(propagation) = propagation {
+            let finalizers = propagation.finalizers(&new["metadata"]["finalizers"]);
+            set(&mut new["metadata"], "finalizers", finalizers);
+        }
+        if is_definition(kind) && old["metadata"]["deletionTimestamp"].is_null() {
+            let mut finalizers = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if finalizers.iter().all(|there| there != DEFINITION_FINALIZER) {
+                finalizers.push(DEFINITION_FINALIZER.into());
             }
+            new["metadata"]["finalizers"] = finalizers.into();
         }
         let kept = is_kept(kind, &new);
         if new["metadata"]["deletionTimestamp"].is_null() && kept {
@@ -201,7 +211,11 @@ pub(crate) fn reset(kind: &Served, subresource: &str) -> Reset {
 
 /// Whether objects of the kind count the changes of what they ask for.
 pub(crate) fn has_generation(kind: &Served) -> bool {
-    kind.origin != Origin::BuiltIn || &*kind.names.plural == "customresourcedefinitions"
+    kind.origin != Origin::BuiltIn || is_definition(kind)
+}
+
+fn is_definition(kind: &Served) -> bool {
+    kind.origin == Origin::BuiltIn && &*kind.names.plural == "customresourcedefinitions"
 }
 
 /// Whether anything besides metadata differs, and besides the status where it has an endpoint of its own.
