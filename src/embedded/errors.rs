@@ -219,6 +219,25 @@ impl Refusal {
     }
 }
 
+/// What Go says of JSON that cannot be read: a word that is none, or what it is cut to.
+pub fn go_error(body: &[u8], error: &serde_json::Error) -> String {
+    let text = String::from_utf8_lossy(body);
+    let start = text.trim_start();
+    for word in ["null", "true", "false"] {
+        let same = word.chars().zip(start.chars()).take_while(|(one, other)| one == other).count();
+        if let (true, Some(found), Some(expected)) = (same > 0, start.chars().nth(same), word.chars().nth(same)) {
+            return format!("invalid character '{found}' in literal {word} (expecting '{expected}')");
+        }
+    }
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    match start.chars().next() {
+        Some(first) if !"{[\"-0123456789ntf".contains(first) => format!("invalid character '{first}' looking for beginning of value"),
+        _ => error.to_string(),
+    }
+}
+
 fn as_json(causes: &[Cause]) -> Value {
     causes.iter().map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field})).collect()
 }

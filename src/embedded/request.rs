@@ -221,7 +221,9 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         ["namespaces", namespace, resource, name] => target(Some(namespace), resource, Some(name), ""),
         ["namespaces", namespace, resource, name, subresource] => target(Some(namespace), resource, Some(name), subresource),
         [resource, name] => target(None, resource, Some(name), ""),
-        [resource, name, subresource] => target(None, resource, Some(name), subresource),
+        // What follows a subresource is not looked at.
+        ["namespaces", namespace, resource, name, subresource, ..] => target(Some(namespace), resource, Some(name), subresource),
+        [resource, name, subresource, ..] => target(None, resource, Some(name), subresource),
         _ => return None,
     })
 }

@@ -8,6 +8,8 @@ use tower::Service as _;
 
 use super::target::{Got, Sent, TOKENS, Target};
 
+/// Anything that looks like one.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 const ADMIN_TOKEN: &str = "admin-token";
 
 /// An embedded control plane.
@@ -25,7 +27,12 @@ impl Embedded {
             let (token, name, groups) = (fields.next(), fields.next(), fields.nth(1));
             users.push((token.unwrap_or_default(), name.unwrap_or_default(), groups.into_iter().collect()));
         }
-        let options = Options { users, started: "2026-01-01T00:00:00Z".parse().expect("a time"), ..Options::default() };
+        let options = Options {
+            users,
+            started: "2026-01-01T00:00:00Z".parse().expect("a time"),
+            authority: CERTIFICATE.to_owned(),
+            ..Options::default()
+        };
         let base_url = options.url.clone();
         Self { control_plane: ControlPlane::new(options), base_url }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::memory::Memory;
-use super::normal::{Reading, normal};
+use super::normal::{Reading, normal, without_empty_page};
 use super::plan::{Call, MERGE, Operation, Step, Who};
 use super::recording::Recorded;
 use super::setup;
@@ -287,6 +287,7 @@ impl Side {
                 let whole = json!({"kind": body["kind"], "apiVersion": body["apiVersion"], "items": items}).to_string();
                 let mut answer = normal(&Got { text: whole, ..got }, Reading::default(), &mut self.memory);
                 answer["pages"] = pages.into();
+                without_empty_page(&mut answer);
                 return Ok(answer);
             }
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use super::normal;
 use super::plan::Operation;
 
 /// Writes a recording.
@@ -42,6 +43,7 @@ impl Recorded {
         for line in text.lines() {
             let mut line: Value = serde_json::from_str(line)?;
             if line["lane"] == lane {
+                normal::recorded(&mut line["answers"]);
                 let answers = line["answers"].as_array_mut().map(std::mem::take).unwrap_or_default();
                 operations.push_back((line["operation"].as_str().unwrap_or_default().to_owned(), answers.into()));
             }
@@ -52,7 +54,7 @@ impl Recorded {
     /// Goes on to the next operation; not if the recording ends here or is of another plan.
     pub(crate) fn next(&mut self, operation: &Operation) -> bool {
         match self.operations.pop_front() {
-            Some((text, answers)) if text == operation.to_string() => {
+            Some((text, answers)) if first(&text) == first(&operation.to_string()) => {
                 self.now = answers;
                 true
             }
@@ -74,4 +76,9 @@ impl Recorded {
     pub(crate) fn step_done(&mut self) {
         self.now.pop_front();
     }
+}
+
+/// What an operation begins with: how long its steps wait may change.
+fn first(operation: &str) -> String {
+    operation.lines().next().unwrap_or_default().split(" (within").next().unwrap_or_default().chars().take(200).collect()
 }

@@ -59,10 +59,7 @@ pub fn negotiate(accept: &str, shape: Shape) -> Result<Representation, Refusal> 
             let words = "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)";
             Err(Refusal { message: words.into(), ..Refusal::not_acceptable("") })
         }
-        (Some(Wanted::List { .. }), Shape::One | Shape::Watch) => {
-            let message = "content is not a list".to_owned();
-            Err(Refusal { message, details: serde_json::Value::Null, ..Refusal::internal("") })
-        }
+        (Some(Wanted::List { .. }), Shape::One | Shape::Watch) => Err(Refusal::unreasoned(500, "content is not a list")),
         (None, Shape::Watch) => Err(Refusal::not_acceptable(ACCEPTED_STREAMS)),
         (None, Shape::One | Shape::List) => Err(Refusal::not_acceptable(ACCEPTED)),
     }

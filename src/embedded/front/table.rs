@@ -80,6 +80,14 @@ pub fn in_v1beta1(mut answer: Value) -> Value {
     answer
 }
 
+/// Takes away the second of two columns.
+pub fn without_age(table: &mut Value) {
+    table["columnDefinitions"].as_array_mut().into_iter().for_each(|columns| columns.truncate(1));
+    for row in table["rows"].as_array_mut().into_iter().flatten() {
+        row["cells"].as_array_mut().into_iter().for_each(|cells| cells.truncate(1));
+    }
+}
+
 /// The columns of a kind.
 pub fn column_definitions(served: &Served) -> Value {
     if let Some(printer) = printer(served) {

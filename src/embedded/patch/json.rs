@@ -6,7 +6,7 @@
 use json_patch::{AddOperation, CopyOperation, MoveOperation, PatchOperation};
 use serde_json::{Map, Value};
 
-use crate::embedded::errors::Refusal;
+use crate::embedded::errors::{Refusal, go_error};
 
 /// More operations than these are refused in one JSON patch.
 const MOST_OPERATIONS: usize = 10_000;
@@ -73,7 +73,7 @@ pub fn json(target: &Value, patch: &[u8]) -> Result<Value, Refusal> {
 fn decode(patch: &[u8]) -> Result<Vec<Map<String, Value>>, Refusal> {
     let refuse = |why: String| Refusal::bad_request(format!("error decoding patch: {why}"));
     let wrong = |value: &Value, place: &str| refuse(format!("json: cannot unmarshal {} into Go {place}", json_type(value)));
-    let operations = match serde_json::from_slice(patch).map_err(|error| refuse(error.to_string()))? {
+    let operations = match serde_json::from_slice(patch).map_err(|error| refuse(go_error(patch, &error)))? {
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
         other => return Err(wrong(&other, "value of type []handlers.jsonPatchOp")),
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn what_is_no_json_patch_is_a_bad_request() {
         let cases = [
-            ("{", "EOF while parsing an object at line 1 column 1"),
+            ("{", "unexpected end of JSON input"),
             ("{}", "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
             ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
             (r#"[{"op": 1}]"#, "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),

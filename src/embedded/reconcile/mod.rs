@@ -7,6 +7,7 @@ mod definition;
 mod export;
 mod garbage;
 mod namespace;
+mod replicate;
 mod slice;
 mod unbind;
 mod workspace;
@@ -46,6 +47,7 @@ impl World {
                 self.ask_for_token(&workspace, place, object);
                 self.look_at_identity(place);
             }
+            ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => self.ask(Duration::ZERO, Task::Replicate(workspace)),
             _ => {}
         }
         self.proceed(place, object);
@@ -86,6 +88,7 @@ impl World {
             Task::Orphans(workspace, owner) => self.do_orphans(workspace, owner),
             Task::Foreground(storage, workspace, namespace, name) => self.do_foreground(storage, workspace, namespace, name),
             Task::Claims(workspace) => self.do_claims(workspace),
+            Task::Replicate(workspace) => self.do_replicate(workspace),
         }
     }
 

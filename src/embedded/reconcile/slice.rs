@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use crate::embedded::store::Place;
 use crate::embedded::world::objects::{set, set_condition, some};
 use crate::embedded::world::workspaces::{exports, slices};
-use crate::embedded::world::{Task, World};
+use crate::embedded::world::{Draft, Task, World};
+
+/// Whom kcp calls the writer of endpoints.
+const SHARD: &str = "root";
 
 impl World {
     /// Every slice of an export in the export's workspace, whatever its name, is to show what is there.
@@ -21,6 +24,26 @@ impl World {
     pub(crate) fn endpoint(&self, shard: usize, workspace: &str, export: &str) -> String {
         let prefix = if shard == 0 { String::new() } else { format!("/shards/{shard}") };
         format!("{}{prefix}/services/apiexport/{workspace}/{export}", self.options.url)
+    }
+
+    /// Every shard applies its own endpoint.
+    fn apply_endpoints(&mut self, workspace: &Arc<str>, name: &Arc<str>, endpoints: Vec<Value>) {
+        let place = Place::new(workspace, "", name);
+        let Some(old) = self.stored(slices(), &place).map(|stored| stored.value()) else { return };
+        let is_applied = |entry: &Value| entry["manager"] == SHARD;
+        let entries = old["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        if old["status"]["endpoints"] == some(endpoints.clone()) && entries.iter().any(is_applied) {
+            return;
+        }
+        let each = endpoints.iter().map(|endpoint| (format!("k:{endpoint}"), json!({".": {}, "f:url": {}})));
+        let fields: Value = each.collect::<serde_json::Map<_, _>>().into();
+        let fields = if endpoints.is_empty() { json!({"f:status": {}}) } else { json!({"f:status": {"f:endpoints": fields}}) };
+        let entry = json!({"manager": SHARD, "operation": "Apply", "apiVersion": "apis.kcp.io/v1alpha1", "time": self.stamp(),
+            "fieldsType": "FieldsV1", "fieldsV1": fields, "subresource": "status"});
+        let mut new = old.clone();
+        new["metadata"]["managedFields"] = std::iter::once(entry).chain(entries.into_iter().filter(|entry| !is_applied(entry))).collect();
+        set(&mut new["status"], "endpoints", some(endpoints));
+        self.replace(Draft { kind: slices(), place, old: Some(old), new, subresource: "status", manager: None });
     }
 
     pub(super) fn do_slice(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
@@ -39,7 +62,7 @@ impl World {
             let valid = if there { "True" } else { "False" };
             set_condition(slice, "APIExportValid", valid, &Value::Null, &now);
             set_condition(slice, "PartitionValid", "True", &Value::Null, &now);
-            set(&mut slice["status"], "endpoints", some(endpoints));
         });
+        self.apply_endpoints(workspace, name, endpoints);
     }
 }

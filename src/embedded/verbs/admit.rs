@@ -19,6 +19,16 @@ const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
 
 type Admitted = Result<(), Refusal>;
 
+/// What an event shows even when it is empty.
+const EVENT: [(&str, &str); 6] = [
+    ("eventTime", "null"),
+    ("firstTimestamp", "null"),
+    ("lastTimestamp", "null"),
+    ("reportingComponent", "\"\""),
+    ("reportingInstance", "\"\""),
+    ("source", "{}"),
+];
+
 /// What decoding adds to an object of a native kind, before anybody is said to have written it.
 pub(super) fn decoded(kind: &Served, new: &mut Value) {
     if !is_shaped(new) {
@@ -39,6 +49,17 @@ pub(super) fn decoded(kind: &Served, new: &mut Value) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => definition(new),
         ("rbac.authorization.k8s.io", _) => subjects(new),
         _ => {}
+    }
+}
+
+/// What Go writes of an object of a native kind even when it is empty.
+pub(super) fn encoded(kind: &Served, new: &mut Value) {
+    if &*kind.names.plural == "events" && kind.origin == Origin::BuiltIn {
+        for (field, empty) in EVENT {
+            if new[field].is_null() {
+                new[field] = serde_json::from_str(empty).unwrap_or_default();
+            }
+        }
     }
 }
 
@@ -262,6 +283,10 @@ fn binding_is_made(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &m
     let kept = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     if !kept.iter().any(|finalizer| finalizer == BINDING_FINALIZER) {
         new["metadata"]["finalizers"] = kept.into_iter().chain([BINDING_FINALIZER.into()]).collect();
+    }
+    // Admission decodes and encodes it, which leaves out what is empty.
+    if let Some(spec) = new["spec"].as_object_mut().filter(|spec| spec.get("permissionClaims") == Some(&json!([]))) {
+        spec.remove("permissionClaims");
     }
     mark(world, workspace, new);
     Ok(())

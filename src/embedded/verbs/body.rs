@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::meta;
 use super::options::Unknown;
-use crate::embedded::errors::Refusal;
+use crate::embedded::errors::{Refusal, go_error};
 use crate::embedded::front::protobuf;
 use crate::embedded::served::{Origin, Served};
 
@@ -36,15 +36,15 @@ pub(super) fn value(media_type: &str, body: &[u8]) -> Result<Value, Refusal> {
     if media_type == protobuf::PROTOBUF {
         return protobuf::decode(body);
     }
-    serde_json::from_slice(body).map_err(|error| Refusal::bad_request(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| Refusal::bad_request(go_error(body, &error)))
 }
 
 /// Decodes the object of a POST or PUT.
 pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     let json = match media_type {
         "" | "application/json" => serde_json::from_slice::<Value>(body),
-        "application/yaml" => return yaml(kind, body, unknown),
-        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown),
+        "application/yaml" => return yaml(kind, body, unknown, virtually),
+        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown, virtually),
         _ => {
             let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
             let through = "application/json, application/yaml";
@@ -52,7 +52,19 @@ pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unkn
         }
     };
     match json {
-        Ok(object) => checked(kind, object, body, unknown),
+        // Go knows which native kind it reads into.
+        Ok(mut object) if kind.origin == Origin::BuiltIn && !virtually && (object.is_null() || object.is_object()) => {
+            if object.is_null() {
+                object = serde_json::json!({});
+            }
+            for (field, value) in [("apiVersion", kind.api_version()), ("kind", kind.names.kind.to_string())] {
+                if object[field].is_null() || object[field] == "" {
+                    object[field] = value.into();
+                }
+            }
+            checked(kind, object, body, unknown, virtually)
+        }
+        Ok(object) => checked(kind, object, body, unknown, virtually),
         Err(error) => Err(unreadable(kind, body, &error)),
     }
 }
@@ -69,28 +81,46 @@ fn hex(body: &[u8]) -> String {
     body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
-fn yaml(kind: &Served, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+fn yaml(kind: &Served, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
     let object = std::str::from_utf8(body).ok().and_then(|text| serde_saphyr::from_str::<Value>(text).ok());
     let object = object.ok_or_else(|| Refusal::bad_request("error converting YAML to JSON"))?;
-    checked(kind, object, body, unknown)
+    checked(kind, object, body, unknown, virtually)
 }
 
 fn unreadable(kind: &Served, body: &[u8], error: &serde_json::Error) -> Refusal {
-    let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+    let why = go_error(body, error);
     let text = String::from_utf8_lossy(body);
-    let shown = if text.is_empty() { "<empty>".to_owned() } else { text.chars().take(SHOWN).collect() };
+    let shown = if text.is_empty() { "<empty>".to_owned() } else { shown(body) };
     unrecognized(kind, &format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+}
+
+/// The beginning of a body: as text if it looks like an object, as numbers otherwise.
+fn shown(body: &[u8]) -> String {
+    if !body.starts_with(b"{") {
+        return hex(body);
+    }
+    let text = String::from_utf8_lossy(body);
+    let more = if text.chars().count() > SHOWN { " ..." } else { "" };
+    text.chars().take(SHOWN).chain(more.chars()).collect()
 }
 
 fn unrecognized(kind: &Served, why: &str) -> Refusal {
     Refusal::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", kind.names.kind))
 }
 
-fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Result<Decoded, Refusal> {
+fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtually: bool) -> Result<Decoded, Refusal> {
+    if object.is_null() {
+        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in 'null' ({})", shown(body))));
+    }
     if !object.is_object() {
-        let what = if object.is_array() { "array" } else { "value" };
+        let what = match object {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            _ => "bool",
+        };
         let type_ = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
-        let shown = hex(body);
+        let shown = shown(body);
         let why =
             format!("couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {type_} ({shown})");
         return Err(unrecognized(kind, &why));
@@ -98,20 +128,31 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown) -> Resul
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     if text("kind").is_empty() {
         let text = String::from_utf8_lossy(body);
-        let shown: String = text.chars().take(SHOWN).collect();
-        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({shown} ...)")));
+        return Err(unrecognized(kind, &format!("Object 'Kind' is missing in '{text}' ({})", shown(body))));
     }
     let api_version = kind.api_version();
+    // Through a virtual workspace native kinds are like all others.
+    let native = kind.origin == Origin::BuiltIn && !virtually;
+    if native && (text("kind") != &*kind.names.kind || text("apiVersion") != api_version) {
+        let (given, version) = (text("kind"), text("apiVersion"));
+        let short = version.rsplit('/').next().unwrap_or_default();
+        let why = format!("no kind {given:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:100\"");
+        return Err(Refusal::bad_request(format!("{given} in version {short:?} cannot be handled as a {}: {why}", kind.names.kind)));
+    }
     if text("apiVersion") != api_version {
         let words = "the API version in the data";
-        return Err(Refusal::bad_request(format!(
-            "{words} ({}) does not match the expected API version ({api_version})",
-            text("apiVersion")
-        )));
-    }
-    if kind.origin == Origin::BuiltIn && text("kind") != &*kind.names.kind {
-        let why = format!("no kind {:?} is registered for version {api_version:?} in scheme", text("kind"));
-        return Err(unrecognized(kind, &why));
+        let refusal =
+            Refusal::bad_request(format!("{words} ({}) does not match the expected API version ({api_version})", text("apiVersion")));
+        // A version that is not there knows no field.
+        let fields = object.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+        let fields = fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(field) && kind.origin != Origin::BuiltIn);
+        let warnings: Vec<String> = fields.map(|field| format!("unknown field {field:?}")).collect();
+        let given = (text("kind"), text("apiVersion").rsplit('/').next().unwrap_or_default());
+        return Err(match unknown {
+            Unknown::Warn => refusal.warning(warnings),
+            Unknown::Strict if !warnings.is_empty() => strict(given.0, given.1, &kind.names.kind, &warnings),
+            _ => refusal,
+        });
     }
     tidy(kind, object, unknown, &[])
 }
@@ -132,10 +173,11 @@ pub(super) fn tidy(kind: &Served, mut object: Value, unknown: Unknown, before: &
         Unknown::Ignore => Ok(Decoded { object, warnings: Vec::new() }),
         Unknown::Warn => Ok(Decoded { object, warnings: said }),
         Unknown::Strict if said.is_empty() => Ok(Decoded { object, warnings: said }),
-        Unknown::Strict => {
-            let (version, kind) = (&kind.version, &kind.names.kind);
-            let list = said.join(", ");
-            Err(Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {list}")))
-        }
+        Unknown::Strict => Err(strict(&kind.names.kind, &kind.version, &kind.names.kind, &said)),
     }
+}
+
+fn strict(given: &str, version: &str, kind: &str, said: &[String]) -> Refusal {
+    let list = said.join(", ");
+    Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {kind}: strict decoding error: {list}"))
 }

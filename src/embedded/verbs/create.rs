@@ -11,6 +11,7 @@ use crate::embedded::access::{self};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Refusal};
 use crate::embedded::store::Place;
+use crate::embedded::world::objects::has_generation;
 use crate::embedded::world::workspaces::accounts;
 use crate::embedded::world::{Draft, World};
 
@@ -22,7 +23,10 @@ pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
         return Ok(answer);
     }
     let (object, mut warnings) = (decoded.object, decoded.warnings);
-    warnings.extend(meta::warnings(&call.kind, &object));
+    // What the workspace itself warns of gets lost on the way through a virtual one.
+    if !virtually {
+        warnings.extend(meta::warnings(&call.kind, &object));
+    }
     let made = make(world, call, object, options, Some(call.manager())).map_err(|refusal| refusal.warning(warnings.clone()))?;
     Ok(Reply::Json { code: 201, body: bytes_of(&made), warnings })
 }
@@ -31,7 +35,7 @@ pub(super) fn create(world: &mut World, call: &Call<'_>) -> Answer {
 fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>, Refusal> {
     let kind = &*call.kind.names.kind;
     let workspace = call.workspace.as_deref().unwrap_or_default();
-    let answer = match (&*call.kind.names.group, kind) {
+    let mut answer = match (&*call.kind.names.group, kind) {
         ("authorization.k8s.io", "SelfSubjectRulesReview") => access::rules_review(world, workspace, &call.user, body),
         ("authorization.k8s.io", _) => {
             access::reviewable(kind, call.namespace.as_deref().unwrap_or_default(), body)?;
@@ -41,7 +45,24 @@ fn review(world: &World, call: &Call<'_>, body: &Value) -> Result<Option<Reply>,
         ("authentication.k8s.io", _) => return Err(Refusal::method_not_allowed(call.kind.about(""), "create")),
         _ => return Ok(None),
     };
+    if let Some(spec) = body["spec"].as_object().filter(|_| &*call.kind.names.group == "authorization.k8s.io") {
+        answer["metadata"]["managedFields"] = json!([{"manager": call.manager(), "operation": "Update", "apiVersion": call.kind.api_version(),
+            "time": world.stamp(), "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields_of(spec)}}]);
+    }
     Ok(Some(json(201, &answer)))
+}
+
+/// Who is said to have written the fields of a review.
+fn fields_of(spec: &serde_json::Map<String, Value>) -> Value {
+    let below = |value: &Value| match value {
+        Value::Object(inner) => {
+            let mut fields = fields_of(inner);
+            fields["."] = json!({});
+            fields
+        }
+        _ => json!({}),
+    };
+    spec.iter().filter(|(_, value)| !value.is_null() && *value != "").map(|(name, value)| (format!("f:{name}"), below(value))).collect()
 }
 
 /// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already. A dry run changes nothing, not
@@ -71,9 +92,6 @@ fn make_or_rehearse(
     let kind = &call.kind;
     let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
     let mut new = object;
-    if new["metadata"]["resourceVersion"].is_string() {
-        return Err(Refusal::unreasoned(500, "resourceVersion should not be set on objects to be created"));
-    }
     namespace(world, call, &workspace, &mut new)?;
     if world.is_leaving(&workspace, kind) {
         let message = "create not allowed while custom resource definition is terminating";
@@ -85,20 +103,22 @@ fn make_or_rehearse(
         new["metadata"]["name"] = format!("{prefix}{}", world.dice.suffix()).into();
     }
     for field in ["uid", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "creationTimestamp"] {
-        if let Some(metadata) = new["metadata"].as_object_mut() {
+        // What does not count its changes keeps the count that it came with.
+        let kept = field == "generation" && !has_generation(kind);
+        if let Some(metadata) = new["metadata"].as_object_mut().filter(|_| !kept) {
             metadata.remove(field);
         }
-    }
-    if kind.status
-        && let Some(fields) = new.as_object_mut()
-    {
-        fields.remove("status");
     }
     admit::decoded(kind, &mut new);
     kind.schema.default(&mut new);
     // Nobody is said to have written what admission and strategies add.
     if let Some(manager) = manager {
         world.manage(kind, None, &mut new, manager, "");
+    }
+    if kind.status
+        && let Some(fields) = new.as_object_mut()
+    {
+        fields.remove("status");
     }
     admit::create(world, call, &workspace, &mut new)?;
     kind.schema.default(&mut new);
@@ -109,24 +129,29 @@ fn make_or_rehearse(
         let named = new["kind"].as_str().unwrap_or(&kind.names.kind).to_owned();
         return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name: &name }, &causes));
     }
+    if !options.dry_run && !options.applied && new["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != "0") {
+        return Err(Refusal::unreasoned(500, "resourceVersion should not be set on objects to be created"));
+    }
     if world.stored(kind, &place).is_some() {
         return Err(Refusal::already_exists(kind.about(&name)));
     }
+    admit::encoded(kind, &mut new);
     let new = convert::stored(kind, new);
     if options.dry_run {
-        return Ok(rehearsed(world, call, new));
+        return Ok(rehearsed(world, call, &place, new));
     }
     let made = world.insert(Draft { kind, place, old: None, new, subresource: "", manager: None });
     Ok(convert::shown(kind, made))
 }
 
 /// What a dry run would have made: without resourceVersion and logical cluster.
-fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
+fn rehearsed(world: &mut World, call: &Call<'_>, place: &Place, mut new: Value) -> Value {
     new["metadata"]["uid"] = world.dice.uid().into();
     new["metadata"]["creationTimestamp"] = world.stamp().into();
-    if crate::embedded::world::objects::has_generation(&call.kind) {
+    if has_generation(&call.kind) {
         new["metadata"]["generation"] = 1.into();
     }
+    world.label(&call.kind, place, &mut new);
     convert::shown(&call.kind, new)
 }
 
@@ -134,8 +159,9 @@ fn rehearsed(world: &mut World, call: &Call<'_>, mut new: Value) -> Value {
 fn namespace(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &mut Value) -> Result<(), Refusal> {
     let inside = new["metadata"]["namespace"].as_str().unwrap_or_default();
     let Some(namespace) = call.namespace.as_deref().filter(|_| call.kind.namespaced) else {
-        if !inside.is_empty() && !call.kind.namespaced {
-            return Err(Refusal::bad_request("namespace is not allowed on this type"));
+        // The namespace of what has none is dropped.
+        if let Some(metadata) = new["metadata"].as_object_mut().filter(|_| !call.kind.namespaced) {
+            metadata.remove("namespace");
         }
         return Ok(());
     };
@@ -170,6 +196,19 @@ pub(super) fn token(world: &mut World, call: &Call<'_>) -> Answer {
     let ask = token_request(namespace, name, &body)?;
     let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
     let now = world.now.as_second();
+    let mut spec = json!({"f:expirationSeconds": {}});
+    if body["spec"]["audiences"].as_array().is_some_and(|audiences| !audiences.is_empty()) {
+        spec["f:audiences"] = json!({});
+    }
+    if let Some(bound) = body["spec"]["boundObjectRef"].as_object() {
+        let mut fields: Value = bound.keys().map(|field| (format!("f:{field}"), json!({}))).collect::<serde_json::Map<_, _>>().into();
+        fields["."] = json!({});
+        spec["f:boundObjectRef"] = fields;
+    }
+    let managed = json!([{"manager": call.manager(), "operation": "Update", "apiVersion": "authentication.k8s.io/v1",
+        "time": world.stamp(), "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec}, "subresource": "token"}]);
     let (token, _) = world.tokens.issue(workspace, namespace, name, uid, &ask.audiences, ask.seconds, now);
-    Ok(json(201, &token_answer(namespace, name, &ask, &token, now)))
+    let mut answer = token_answer(namespace, name, &ask, &token, now);
+    answer["metadata"]["managedFields"] = managed;
+    Ok(json(201, &answer))
 }

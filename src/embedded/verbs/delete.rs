@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Call, Way, admit, json, options};
+use super::{Answer, Call, Way, admit, json, list, options};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal};
 use crate::embedded::reconcile::Propagation;
@@ -31,6 +31,9 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     };
     let mut causes = Vec::new();
     options::dry_run(query, &mut causes);
+    if let Some(text) = query.get("gracePeriodSeconds").filter(|text| text.parse::<i64>().is_err()) {
+        return Err(Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")));
+    }
     let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy")).unwrap_or_default();
     let orphans = body["orphanDependents"].as_bool().or_else(|| query.get("orphanDependents").map(|text| text == "true"));
     let propagation = match policy {
@@ -44,6 +47,10 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
             None
         }
     };
+    if orphans.is_some() && !policy.is_empty() {
+        let message = format!("Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set");
+        causes.push(Cause::new("FieldValueInvalid", "propagationPolicy", message));
+    }
     options::refuse("DeleteOptions", &causes)?;
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let dry_run = query.get("dryRun").is_some() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty());
@@ -65,11 +72,14 @@ pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     admit::delete(world, call, workspace, &object)?;
     is_meant(call, &options, &object, name)?;
     if options.dry_run {
-        return Ok(success(call, name, &object));
+        return Ok(match world.deleted(&call.kind, &object, options.propagation) {
+            Some(kept) => json(200, &convert::shown(&call.kind, kept)),
+            None => success(call, name, &object),
+        });
     }
     let (object, gone) = world.delete(&call.kind, &place, options.propagation).ok_or_else(not_found)?;
-    // A namespace is answered with itself, since it is never gone at once.
-    if gone && &*call.kind.storage != "namespaces." {
+    // A namespace is answered with itself, since it is never gone at once, and two kinds because they choose to.
+    if gone && !["namespaces.", "serviceaccounts.", "resourcequotas."].contains(&&*call.kind.storage) {
         return Ok(success(call, name, &object));
     }
     Ok(json(200, &convert::shown(&call.kind, object)))
@@ -113,7 +123,13 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let revision = store.revision();
     let scope = call.scope();
     let all = store.list(&call.kind.storage, &scope).map(|(place, stored)| (place.clone(), convert::value(&call.kind, stored)));
-    let chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
+    let limit = options::list(&call.request.query, false)?.limit.unwrap_or(usize::MAX);
+    let mut chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
+    let remaining = chosen.len().saturating_sub(limit);
+    chosen.truncate(limit);
+    let last = store.list(&call.kind.storage, &scope).last().map(|(place, _)| place.clone());
+    let more = chosen.len() == limit && last.as_ref() > chosen.last().map(|(place, _)| place);
+    let next = chosen.last().filter(|_| more).map(|(place, _)| list::token(revision, place));
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {
@@ -130,6 +146,12 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let mut meta = json!({"resourceVersion": revision.to_string()});
     if !native {
         meta["continue"] = "".into();
+    }
+    if let Some(next) = next {
+        meta["continue"] = next.into();
+        if selector.is_empty() {
+            meta["remainingItemCount"] = remaining.into();
+        }
     }
     let kind: &Arc<str> = &call.kind.names.list_kind;
     Ok(json(200, &json!({"apiVersion": call.kind.api_version(), "kind": &**kind, "metadata": meta, "items": items})))

@@ -23,6 +23,9 @@ impl Call<'_> {
     pub(super) fn selector(&self) -> Result<Selector, Refusal> {
         let query = &self.request.query;
         let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
+        // The key of a list over all workspaces begins with a workspace, so that none begins with the namespace that a selector asks for.
+        let namespaced = query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.namespace="));
+        let selector = if self.workspace.is_none() && namespaced { selector.with_label("", "nothing has this") } else { selector };
         Ok(match &self.way {
             Way::Virtual { label: Some((key, value)), .. } => selector.with_label(key, value),
             _ => selector,
@@ -36,6 +39,10 @@ impl Call<'_> {
             if through && refusal.reason == "NotAcceptable" && refusal.message.starts_with("only the following") {
                 return Refusal::not_acceptable("application/json, application/yaml");
             }
+            if self.is_native() {
+                let own = format!("*core.{}", self.kind.names.list_kind);
+                return Refusal { message: refusal.message.replace("*unstructured.UnstructuredList", &own), ..refusal };
+            }
             refusal
         })
     }
@@ -47,7 +54,12 @@ impl Call<'_> {
 }
 
 pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
-    let representation = call.represented(Shape::One)?;
+    let representation = call.represented(Shape::One);
+    // Whether it is a list shows only once it is there.
+    let representation = match representation {
+        Err(refusal) if refusal.code != 500 => return Err(refusal),
+        other => other,
+    };
     let not_found = || Refusal::not_found(call.kind.about(name));
     let workspace = call.workspace.as_ref().ok_or_else(not_found)?;
     let place = Place::new(workspace, call.namespace.as_deref().unwrap_or_default(), name);
@@ -56,6 +68,11 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
     if !selector.is_empty() && matches!(call.way, Way::Virtual { .. }) && !selector.matches(&stored.value()) {
         return Err(not_found());
     }
+    let representation = representation.map_err(|refusal| {
+        let what =
+            format!("you requested PartialObjectMetadataList, but the requested object is not a list (*core.{})", call.kind.names.kind);
+        if call.is_native() { Refusal { message: what, ..Refusal::not_acceptable("") } } else { refusal }
+    })?;
     match representation {
         Representation::Object => Ok(Reply::Json { code: 200, body: convert::bytes(&call.kind, stored), warnings: Vec::new() }),
         Representation::Table { v1 } => {
@@ -72,7 +89,11 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
 
 fn shown(call: &Call<'_>, objects: &[Value], meta: &Value, now: i64, v1: bool) -> Answer {
     let include = IncludeObject::parse(call.request.query.get("includeObject").unwrap_or_default())?;
-    let table = table::table(&call.kind, objects, meta, now, include);
+    let mut table = table::table(&call.kind, objects, meta, now, include);
+    // Only the workspace itself adds the age to a kind that has no columns.
+    if call.way != Way::Direct && call.kind.origin != Origin::BuiltIn && call.kind.columns.is_empty() {
+        table::without_age(&mut table);
+    }
     Ok(json(200, &if v1 { table } else { table::in_v1beta1(table) }))
 }
 
@@ -92,7 +113,7 @@ pub(super) fn list(world: &World, call: &Call<'_>) -> Answer {
     let mut meta = json!({"resourceVersion": page.revision.to_string()});
     if let Some(next) = &page.next {
         meta["continue"] = token(page.revision, next).into();
-        if selector.is_empty() || matches!(call.way, Way::Virtual { .. }) {
+        if selector.is_empty() {
             meta["remainingItemCount"] = page.remaining.into();
         }
     }
@@ -170,6 +191,7 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
         Some(version) => store.list_at(&call.kind.storage, &scope, version).map_err(|_| expired(from.is_some()))?,
     };
     let after = from.map(|(_, place)| place);
+    let last = all.last().map(|(place, _)| place.clone());
     let rest = all.into_iter().filter(|(place, _)| after.as_ref().is_none_or(|after| place > after));
     let mut chosen: Vec<(Place, Arc<Stored>)> =
         rest.filter(|(_, stored)| selector.is_empty() || selector.matches(&stored.value())).collect();
@@ -177,7 +199,9 @@ fn page(world: &World, call: &Call<'_>, options: &ListOptions, selector: &Select
     if let Some(limit) = options.limit {
         chosen.truncate(limit);
     }
-    let next = if remaining > 0 { chosen.last().map(|(place, _)| place.clone()) } else { None };
+    // A full page is followed by another one if there is anything, whether it is selected or not.
+    let full = options.limit.is_some_and(|limit| chosen.len() == limit);
+    let next = chosen.last().map(|(place, _)| place.clone()).filter(|place| full && last.as_ref() > Some(place));
     let objects = chosen.into_iter().map(|(_, stored)| stored).collect();
     Ok(Page { objects, revision: at.unwrap_or(latest), next, remaining })
 }
@@ -191,7 +215,7 @@ fn expired(continued: bool) -> Refusal {
     Refusal::expired("The resourceVersion for the provided list is too old.")
 }
 
-fn token(revision: u64, last: &Place) -> String {
+pub(super) fn token(revision: u64, last: &Place) -> String {
     let start = format!("{}/{}/{}", last.workspace, last.namespace, last.name);
     base64::encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes())
 }

@@ -67,7 +67,7 @@ pub(super) fn normalise(kind: &Served, object: &mut Value) -> Result<Vec<String>
             continue;
         };
         if let Some(wrong) = wrong(*shape, value) {
-            return Err(cannot(kind, wrong, &format!("ObjectMeta.{name}"), shape.go()));
+            return Err(cannot(kind, wrong, &field(kind, name), shape.go()));
         }
         if is_empty(value) {
             empty.push(name.clone());
@@ -77,6 +77,11 @@ pub(super) fn normalise(kind: &Served, object: &mut Value) -> Result<Vec<String>
         metadata.remove(name);
     }
     Ok(unknown.into_iter().map(|name| format!("metadata.{name}")).collect())
+}
+
+/// How Go names a field of metadata: the decoder of native kinds knows where it is.
+fn field(kind: &Served, name: &str) -> String {
+    if kind.origin == Origin::BuiltIn { format!("ObjectMeta.metadata.{name}") } else { format!("ObjectMeta.{name}") }
 }
 
 fn wrong(shape: Shape, value: &Value) -> Option<&'static str> {
@@ -309,6 +314,6 @@ pub(super) fn warnings(kind: &Served, object: &Value) -> Vec<String> {
     }
     let plain = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let plain = plain.filter(|finalizer| !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(finalizer));
-    let words = "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers";
+    let words = "prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
     plain.map(|finalizer| format!("metadata.finalizers: {finalizer:?}: {words}")).collect()
 }

@@ -19,6 +19,8 @@ pub(super) struct WriteOptions {
     pub(super) dry_run: bool,
     pub(super) unknown: Unknown,
     pub(super) force: bool,
+    /// Whether it is an apply that makes what is not there: it may name a version.
+    pub(super) applied: bool,
 }
 
 /// Reads the options of a create, update or patch; `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
@@ -51,7 +53,7 @@ pub(super) fn write(query: &Query, kind: &str, apply: bool) -> Result<WriteOptio
         }
     };
     refuse(kind, &causes)?;
-    Ok(WriteOptions { dry_run: query.get("dryRun").is_some(), unknown, force: query.is("force") })
+    Ok(WriteOptions { dry_run: query.get("dryRun").is_some(), unknown, force: query.is("force"), applied: false })
 }
 
 pub(super) fn dry_run(query: &Query, causes: &mut Vec<Cause>) {

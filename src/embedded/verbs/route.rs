@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use secrecy::ExposeSecret;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::embedded::access::{BoundKind, Roles, User};
 use crate::embedded::base64;
@@ -37,10 +37,18 @@ pub(crate) enum Way {
     },
 }
 
+/// The same of a subresource that a native kind does not have.
+pub(super) fn unknown_below(group: &str) -> Refusal {
+    if group.is_empty() {
+        return Refusal { details: json!({}), ..Refusal::no_such_resource() };
+    }
+    Refusal::plain(404, "404 page not found\n")
+}
+
 /// The answer to a kind that a workspace does not serve: core kinds get a status, others the plain text of whoever knows no such path.
 pub(super) fn unknown(target: &Target) -> Refusal {
     if target.group.is_empty() && target.version == "v1" {
-        return Refusal { details: Value::Null, ..Refusal::no_such_resource() };
+        return Refusal { details: json!({}), ..Refusal::no_such_resource() };
     }
     Refusal::plain(404, "404 page not found\n")
 }

@@ -12,7 +12,7 @@ use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::errors::Refusal;
 use crate::embedded::front::{discovery, openapi};
 use crate::embedded::request::{Door, Request, Target, What};
-use crate::embedded::served::Served;
+use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
 use crate::embedded::world::World;
 use crate::embedded::world::workspaces::exports;
@@ -61,7 +61,8 @@ fn direct(world: &mut World, request: &Request, user: &User, workspace: &str) ->
             access::direct(world, name.as_deref().unwrap_or_default(), &user, &Attributes::of_path("get", &path), None)?;
             let name = name.ok_or_else(not_found)?;
             let kinds = world.kinds(&name);
-            return documents(&kinds, what, request, false);
+            let host = world.options.url.split_once("://").map_or("", |(_, host)| host);
+            return documents(&kinds, what, request, Some(host));
         }
     };
     let bound = name.as_deref().and_then(|name| world.bound_kind(name, &target.group, &target.resource));
@@ -104,7 +105,7 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
             access::content(world, &provider, &export, &user, "get")
                 .map_err(|_| access::denied(&user, &Attributes::of_path("get", &path)))?;
             let kinds = world.virtual_kinds(&provider, &object);
-            return documents(&kinds, what, request, true);
+            return documents(&kinds, what, request, None);
         }
     };
     let attributes = attributes(request, target);
@@ -188,6 +189,7 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         ("GET" | "PUT" | "PATCH", Some(_), "status") if call.kind.status => {}
         ("PUT", Some(_), "finalize") if &*call.kind.names.plural == "namespaces" => {}
         (_, _, "") => {}
+        _ if call.kind.origin == Origin::BuiltIn => return Err(route::unknown_below(&call.kind.names.group)),
         ("GET", Some(_), _) => return Err(Refusal::not_found(about)),
         (_, _, "status") if call.kind.status => return Err(Refusal::method_not_allowed(about, call.request.verb())),
         _ => return Err(Refusal::not_found(about)),
@@ -201,6 +203,10 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         // A GET of one object that asks for a watch gets the object.
         ("get" | "watch", Some(name)) => super::list::get(world, call, name),
         ("create", _) => super::create::create(world, call),
+        ("update" | "patch", None) if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => {
+            let message = "the server does not allow this method on the requested resource".to_owned();
+            Err(Refusal { message, details: json!({}), ..Refusal::method_not_allowed(about, "") })
+        }
         ("update" | "patch", None) => Err(Refusal::bad_request("name must be provided")),
         ("update", Some(name)) => super::update::put(world, call, name),
         ("patch", Some(name)) => super::update::patch(world, call, name),
@@ -211,16 +217,68 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
 }
 
 /// Discovery, and what else describes the kinds.
-fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, virtually: bool) -> Answer {
+/// `host` is where the server is reached, none for a virtual workspace.
+fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, host: Option<&str>) -> Answer {
+    let virtually = host.is_none();
     let found = match what {
         What::Versions => Some(discovery::api_versions()),
         What::Groups => Some(discovery::api_groups(kinds)),
         What::Group(group) => discovery::api_group(kinds, group),
         What::Resources(group, version) => discovery::resources(kinds, group, version),
-        What::Other(path) => return other(kinds, path, request, virtually),
+        What::Other(path) => {
+            return other(kinds, path, request, virtually).or_else(|refusal| {
+                let paths =
+                    ["/api", "/api/v1", "/api/v1/", "/apis", "/apis/", "/metrics", "/metrics/slis", "/openapi", "/openapi/", "/version"];
+                if virtually && !path.starts_with("/openapi") { Ok(json(404, &json!({"paths": paths}))) } else { Err(refusal) }
+            });
+        }
         What::Objects(_) => None,
     };
-    found.map(|document| json(200, &document)).ok_or_else(not_found)
+    let core = matches!(what, What::Resources(group, _) if group.is_empty());
+    let mut document = found.ok_or_else(|| if core { route::unknown_below("") } else { not_found() })?;
+    if virtually && is_missing(&document) {
+        return Err(not_found());
+    }
+    match host {
+        None => virtual_discovery(&mut document, &request.raw_path),
+        Some(host) => discovery::address(&mut document, kinds, host),
+    }
+    Ok(json(200, &document))
+}
+
+/// A virtual workspace does not list what it does not have.
+fn is_missing(document: &Value) -> bool {
+    document["resources"].as_array().is_some_and(Vec::is_empty)
+}
+
+/// Discovery as a virtual workspace writes it: verbs by name, hashes of its own, no address, and of bindings only how to read them.
+fn virtual_discovery(document: &mut Value, path: &str) {
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("serverAddressByClientCIDRs");
+    }
+    for group in document.get_mut("groups").and_then(Value::as_array_mut).into_iter().flatten() {
+        group.as_object_mut().map(|group| group.remove("serverAddressByClientCIDRs"));
+    }
+    let export: String = path.split('/').take(5).collect();
+    let mut twice = None;
+    for resource in document.get_mut("resources").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(hash) = resource.get_mut("storageVersionHash") {
+            *hash = discovery::hash(&format!("{export}/{hash}")).into();
+        }
+        if resource["name"] == "apibindings" {
+            resource["verbs"] = json!(["get", "list", "watch"]);
+        }
+        if resource["name"] == "apibindings/status" {
+            resource["verbs"] = Value::Null;
+            twice = Some(resource.clone());
+        }
+        if let Some(verbs) = resource["verbs"].as_array_mut() {
+            verbs.sort_by_key(ToString::to_string);
+        }
+    }
+    if let (Some(twice), Some(all)) = (twice, document.get_mut("resources").and_then(Value::as_array_mut)) {
+        all.push(twice);
+    }
 }
 
 fn other(kinds: &[Arc<Served>], path: &str, request: &Request, virtually: bool) -> Answer {

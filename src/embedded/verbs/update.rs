@@ -5,11 +5,12 @@ use serde_json::Value;
 use super::options::{self, Unknown, WriteOptions};
 use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, validate};
 use crate::embedded::convert;
-use crate::embedded::errors::{About, Cause, Refusal};
+use crate::embedded::errors::{About, Cause, Refusal, go_error};
 use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
+use crate::embedded::world::objects::count;
 use crate::embedded::world::objects::{reset, set};
 use crate::embedded::world::{Draft, World};
 
@@ -37,10 +38,14 @@ pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
     is_named(&decoded.object, call, name)?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
+    if new["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+        let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
+        return Err(Refusal::bad_request(why).warning(decoded.warnings));
+    }
     let Some(old) = current(world, call, name) else {
         let refusal = match new["metadata"]["uid"].as_str() {
-            Some(uid) => another(call, name, uid, ""),
-            None => Refusal::not_found(call.kind.about(name)),
+            Some(uid) if call.way == Way::Direct => another(call, name, uid, ""),
+            _ => Refusal::not_found(call.kind.about(name)),
         };
         return Err(refusal.warning(decoded.warnings));
     };
@@ -94,10 +99,10 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
         readable(bytes)?;
     }
     let Some(old) = current(world, call, name) else {
-        patched(&Value::Object(serde_json::Map::new()), bytes).err().filter(|refusal| refusal.code == 400).map_or(Ok(()), Err)?;
         return Err(Refusal::not_found(call.kind.about(name)));
     };
     let raw = patched(&old, bytes)?;
+    mismatched(call, &raw)?;
     is_named(&raw, call, name)?;
     let decoded = body::tidy(&call.kind, raw.clone(), options.unknown, &[]).map_err(|refusal| strict(refusal, options, &raw))?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
@@ -105,6 +110,22 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
         new["metadata"]["name"] = name.into();
     }
     change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: false })
+}
+
+/// A patch that makes text of a native kind something else.
+fn mismatched(call: &Call<'_>, raw: &Value) -> Result<(), Refusal> {
+    let maps = ["data", "binaryData", "stringData"].into_iter().filter(|_| call.kind.origin == Origin::BuiltIn);
+    for field in maps {
+        let wrong = raw[field].as_object().into_iter().flatten().find(|(_, value)| !value.is_string() && !value.is_null());
+        if let Some((_, value)) = wrong {
+            let what = if value.is_number() { "number" } else { "bool" };
+            let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
+            let words = format!("json: cannot unmarshal {what} into Go struct field {}.{field} of type string", call.kind.names.kind);
+            let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {words}"));
+            return Err(Refusal::invalid(About { group: "", kind: "", name: "" }, &[cause]));
+        }
+    }
+    Ok(())
 }
 
 type Patch = fn(&Value, &[u8]) -> Result<Value, Refusal>;
@@ -131,10 +152,8 @@ fn accepted(call: &Call<'_>) -> String {
 }
 
 fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
-        Refusal::bad_request(format!("error decoding patch: {why}"))
-    })?;
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Refusal::bad_request(format!("error decoding patch: {}", go_error(bytes, &error))))?;
     if value.is_object() {
         return Ok(value);
     }
@@ -166,13 +185,25 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
     let mut config: Value = serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
     if !config.is_object() {
-        return Err(Refusal::bad_request("error decoding YAML: the patch is no object"));
+        let what = match config {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            _ => "bool",
+        };
+        let words = "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal";
+        return Err(Refusal::bad_request(format!("error decoding YAML: {words} {what} into Go value of type map[string]interface {{}}")));
     }
     if config["metadata"]["managedFields"].as_array().is_some_and(|fields| !fields.is_empty()) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
     }
     is_named(&config, call, name)?;
     meta::normalise(kind, &mut config)?;
+    if config["kind"].as_str().is_some_and(|given| given != &*kind.names.kind) {
+        let (version, given) = (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
+        let slash = if version.contains('/') { "" } else { "/" };
+        return Err(Refusal::bad_request(format!("invalid object type: {slash}{version}, Kind={given}")));
+    }
     if config["apiVersion"].as_str().is_some_and(|given| given != kind.api_version()) {
         let given = config["apiVersion"].as_str().unwrap_or_default();
         return Err(Refusal::bad_request(format!(
@@ -185,25 +216,45 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let subresource = call.subresource.as_str();
     let writer = Writer { manager, operation: Operation::Apply, api_version: &api_version, subresource, time: &stamp };
     let live = current(world, call, name);
-    config["metadata"]["name"] = name.into();
-    if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
-        config["metadata"]["namespace"] = namespace.into();
-    }
-    let merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
     let through = matches!(call.way, Way::Virtual { .. });
-    let Some(old) = live else {
-        if !subresource.is_empty() {
-            return Err(Refusal::not_found(kind.about(name)));
+    if live.is_none() && !subresource.is_empty() {
+        let about = kind.about(name);
+        return Err(if through { Refusal::method_not_allowed(about, "create") } else { Refusal::not_found(about) });
+    }
+    if let (None, Some(uid)) = (&live, config["metadata"]["uid"].as_str()) {
+        let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        return Err(Refusal::conflict(kind.about(name), &why));
+    }
+    let removed = |merged: &Value| {
+        let causes: Vec<Cause> = ["spec", "status"]
+            .into_iter()
+            .filter(|field| kind.origin != Origin::BuiltIn && merged.get(*field) == Some(&Value::Null))
+            .map(|field| {
+                Cause::new(
+                    "FieldValueTypeInvalid",
+                    field,
+                    format!("Invalid value: \"null\": {field} in body must be of type object: \"null\""),
+                )
+            })
+            .collect();
+        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind.about_kind(name), &causes)) }
+    };
+    let mut merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
+    removed(&merged)?;
+    for object in [&mut merged, &mut config] {
+        object["metadata"]["name"] = name.into();
+        if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
+            object["metadata"]["namespace"] = namespace.into();
         }
+    }
+    let Some(old) = live else {
         let (new, manager) = if through { (config, Some(manager)) } else { (merged, None) };
         let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
-        let made = create::make(world, call, new, options, manager)?;
+        let made = create::make(world, call, new, WriteOptions { applied: true, ..options }, manager)?;
         return Ok(Reply::Json { code: if through { 200 } else { 201 }, body: bytes_of(&made), warnings: Vec::new() });
     };
-    let mut new = merged;
-    if through {
-        new["metadata"]["managedFields"] = old["metadata"]["managedFields"].clone();
-    }
+    // Through a virtual workspace the merged object is put, with its managed fields, by one who updates.
+    let new = merged;
     let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
     let manager = through.then_some(manager);
     change(world, call, Changing { name, old, new, options, warnings: Vec::new(), manager, versioned: false })
@@ -221,15 +272,13 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     let workspace = call.workspace.clone().ok_or_else(Refusal::no_such_resource)?;
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
     is_current(call, &old, &new, name, versioned)?;
-    preserve(call, &old, &mut new);
-    if call.subresource.is_empty() {
-        admit::decoded(kind, &mut new);
-    }
+    admit::decoded(kind, &mut new);
     kind.schema.default(&mut new);
-    // Nobody is said to have written what admission and strategies change.
+    // Nobody is said to have written what admission and strategies change, and what is sent counts, even where it is not kept.
     if let Some(manager) = manager {
         world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
     }
+    preserve(call, &old, &mut new);
     admit::update(world, call, &workspace, &old, &mut new)?;
     kind.schema.default(&mut new);
     let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
@@ -238,8 +287,11 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
         return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name }, &causes));
     }
     warnings.extend(meta::warnings(kind, &new));
+    admit::encoded(kind, &mut new);
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
     let stored = if options.dry_run {
+        let mut new = new;
+        count(kind, &call.subresource, &old, &mut new);
         new
     } else {
         world.replace(Draft { kind, place, old: Some(old), new, subresource: &call.subresource, manager: None })
@@ -251,7 +303,7 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
 fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
     let kind = &call.kind;
     let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
-    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| old["metadata"]["uid"] != *uid) {
+    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| versioned && old["metadata"]["uid"] != *uid) {
         return Err(another(call, name, uid, old["metadata"]["uid"].as_str().unwrap_or_default()));
     }
     match given.as_str() {
@@ -318,6 +370,10 @@ fn key(kind: &Served, workspace: &str, namespace: &str, name: &str) -> String {
     let (group, plural) = (&kind.names.group, &kind.names.plural);
     let namespace = if namespace.is_empty() { String::new() } else { format!("/{namespace}") };
     let identity = match &kind.origin {
+        Origin::BuiltIn => {
+            let group = if group.is_empty() { "core" } else { group };
+            return format!("/registry/{group}/{plural}/{workspace}{namespace}/{name}");
+        }
         Origin::Bound { identity, .. } => identity,
         _ => "customresources",
     };

@@ -20,7 +20,11 @@ pub(super) fn create(world: &World, kind: &Served, workspace: &Arc<str>, new: &V
 
 pub(super) fn update(world: &World, kind: &Served, workspace: &Arc<str>, old: &Value, new: &Value, subresource: &str) -> Vec<Cause> {
     let mut causes = wrong_kind(kind, new);
-    causes.extend(meta::validate_update(old, new));
+    let fixed = meta::validate_update(old, new);
+    // Strategies ask again what was asked before them.
+    let again: Vec<Cause> = fixed.iter().filter(|cause| cause.message.ends_with("field is immutable")).cloned().collect();
+    causes.extend(fixed);
+    causes.extend(again);
     causes.extend(meta::validate(kind, new));
     let mut causes = match subresource {
         "status" => kind.schema.validate_status(new, old, causes),

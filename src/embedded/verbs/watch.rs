@@ -117,7 +117,7 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
             }
         }
     }
-    if options.initial_events {
+    if options.initial_events && options.bookmarks {
         let done = json!({"k8s.io/initial-events-end": "true"});
         plan.first.push(plan.bookmark(revision, Some(done)));
     }

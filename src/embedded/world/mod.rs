@@ -92,6 +92,8 @@ pub(crate) struct World {
     pub(crate) bound_to: BTreeMap<BindingKey, ExportKey>,
     /// Who is owned, by workspace and the owner's uid. An entry may be stale: the object says whether it is still owned.
     pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
+    /// Objects that are stored without the annotation of their logical cluster, by stored kind.
+    pub(crate) unmarked: BTreeSet<OwnedKey>,
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,
@@ -129,6 +131,7 @@ impl World {
             bindings: BTreeMap::new(),
             bound_to: BTreeMap::new(),
             owned: BTreeMap::new(),
+            unmarked: BTreeSet::new(),
             tokens,
             parsed: parsed::Parsed::default(),
             exported: exported::Exported::default(),

@@ -73,13 +73,25 @@ impl World {
         let Some(old) = self.stored(kind, &place).map(|stored| stored.value()) else { return };
         let mut new = old.clone();
         change(&mut new);
+        let mut labelled = new.clone();
+        self.label(kind, &place, &mut labelled);
+        if labelled == old {
+            return;
+        }
         self.replace(Draft { kind, place, old: Some(old), new, subresource, manager: Some(CONTROLLER) });
     }
 
     /// Stores a new object and returns it.
     pub(crate) fn insert(&mut self, mut draft: Draft<'_>) -> Value {
         if let Some(manager) = draft.manager {
+            // What a namespace gets from the server is nobody's.
+            let given = (&*draft.kind.storage == "namespaces.").then(|| {
+                ["spec", "status"].map(|field| draft.new.as_object_mut().and_then(|fields| fields.remove(field)).unwrap_or_default())
+            });
             self.manage(draft.kind, None, &mut draft.new, manager, "");
+            if let Some([spec, status]) = given {
+                (draft.new["spec"], draft.new["status"]) = (spec, status);
+            }
         }
         let uid = self.dice.uid();
         let stamp = self.stamp();
@@ -90,6 +102,7 @@ impl World {
             metadata["generation"] = 1.into();
         }
         metadata["annotations"][CLUSTER] = (&*draft.place.workspace).into();
+        self.unmarked.insert((draft.kind.storage.clone(), draft.place.clone()));
         // After the managed fields: nobody manages the labels of claims.
         self.label(draft.kind, &draft.place, &mut draft.new);
         self.store(draft.kind, &draft.place, draft.new)
@@ -99,23 +112,27 @@ impl World {
     /// finalizer is gone then.
     pub(crate) fn replace(&mut self, mut draft: Draft<'_>) -> Value {
         let old = draft.old.take().unwrap_or_default();
+        // The annotation of the logical cluster is shown always, but stored only when it was sent, which makes another version of its own.
+        let key = (draft.kind.storage.clone(), draft.place.clone());
+        let is_marked = draft.new["metadata"]["annotations"][CLUSTER].is_string();
+        let was_marked = if is_marked { !self.unmarked.remove(&key) } else { self.unmarked.insert(key) };
         draft.new["metadata"]["annotations"][CLUSTER] = (&*draft.place.workspace).into();
-        if has_generation(draft.kind) && draft.subresource.is_empty() && differ(draft.kind, &old, &draft.new) {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
-            draft.new["metadata"]["generation"] = (generation + 1).into();
-        }
+        count(draft.kind, draft.subresource, &old, &mut draft.new);
         if let Some(manager) = draft.manager {
             self.manage(draft.kind, Some(&old), &mut draft.new, manager, draft.subresource);
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
-        if draft.new == old {
-            return old;
+        if draft.new == old && is_marked == was_marked {
+            return if is_marked { old } else { unmarked(old) };
         }
         if old["metadata"]["ownerReferences"] != draft.new["metadata"]["ownerReferences"] {
             self.changes_owners(draft.kind, &draft.place, &old, &draft.new);
         }
         if is_released(draft.kind, &draft.new) {
-            return self.remove(draft.kind, &draft.place, draft.new);
+            // The answer is what was to be stored, and has the version before.
+            let answer = if is_marked { draft.new.clone() } else { unmarked(draft.new.clone()) };
+            self.remove(draft.kind, &draft.place, draft.new);
+            return answer;
         }
         self.store(draft.kind, &draft.place, draft.new)
     }
@@ -123,6 +140,7 @@ impl World {
     /// Takes an object away; `last` is what it was at the end.
     pub(crate) fn remove(&mut self, kind: &Arc<Served>, place: &Place, mut last: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return last };
+        self.unmarked.remove(&(kind.storage.clone(), place.clone()));
         self.shards[shard].store.put(&kind.storage, place.clone(), None, Some(&mut last));
         self.gone(kind, place, &last);
         last
@@ -133,6 +151,16 @@ impl World {
     /// Without a propagation an earlier one holds, and without that it is in the background.
     pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, propagation: Option<Propagation>) -> Option<(Value, bool)> {
         let old = self.stored(kind, place)?.value();
+        let Some(new) = self.deleted(kind, &old, propagation) else { return Some((self.remove(kind, place, old), true)) };
+        // It is written as it was read, with the annotation.
+        if !self.unmarked.remove(&(kind.storage.clone(), place.clone())) && new == old {
+            return Some((new, false));
+        }
+        Some((self.store(kind, place, new), false))
+    }
+
+    /// What a deletion leaves of an object, which is nothing when no finalizer keeps it.
+    pub(crate) fn deleted(&self, kind: &Served, old: &Value, propagation: Option<Propagation>) -> Option<Value> {
         let mut new = old.clone();
         if let Some(propagation) = propagation {
             let finalizers = propagation.finalizers(&new["metadata"]["finalizers"]);
@@ -145,8 +173,10 @@ impl World {
             }
             new["metadata"]["finalizers"] = finalizers.into();
         }
-        let kept = is_kept(kind, &new);
-        if new["metadata"]["deletionTimestamp"].is_null() && kept {
+        if !is_kept(kind, &new) {
+            return None;
+        }
+        if new["metadata"]["deletionTimestamp"].is_null() {
             new["metadata"]["deletionTimestamp"] = self.stamp().into();
             new["metadata"]["deletionGracePeriodSeconds"] = 0.into();
             if let Some(generation) = new["metadata"]["generation"].as_i64() {
@@ -157,13 +187,7 @@ impl World {
                 new["metadata"].as_object_mut().map(|metadata| metadata.remove("deletionGracePeriodSeconds"));
             }
         }
-        if !kept {
-            return Some((self.remove(kind, place, new), true));
-        }
-        if new == old {
-            return Some((new, false));
-        }
-        Some((self.store(kind, place, new), false))
+        Some(new)
     }
 
     /// Writes down who manages what.
@@ -206,6 +230,25 @@ pub(crate) fn reset(kind: &Served, subresource: &str) -> Reset {
         (true, "status") => Reset::AllButStatus,
         (true, _) => Reset::Status,
         (false, _) => Reset::None,
+    }
+}
+
+/// An object as it was sent: it was not read back, which would have brought the annotation.
+fn unmarked(mut object: Value) -> Value {
+    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(CLUSTER);
+        if annotations.is_empty() {
+            set(&mut object["metadata"], "annotations", Value::Null);
+        }
+    }
+    object
+}
+
+/// Counts the changes of what an object asks for.
+pub(crate) fn count(kind: &Served, subresource: &str, old: &Value, new: &mut Value) {
+    if has_generation(kind) && subresource.is_empty() && differ(kind, old, new) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        new["metadata"]["generation"] = (generation + 1).into();
     }
 }
 

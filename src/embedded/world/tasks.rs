@@ -37,6 +37,8 @@ pub(crate) enum Task {
     Foreground(Arc<str>, Arc<str>, Arc<str>, Arc<str>),
     /// The labels of objects that are claimed in this workspace.
     Claims(Arc<str>),
+    /// The annotations of roles that other shards need to know.
+    Replicate(Arc<str>),
 }
 
 /// The queue.

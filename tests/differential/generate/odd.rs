@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{Call, Door, Generator, Kind, Object, Operation, Who, direct, through};
+use super::{Call, Door, Generator, Kind, Object, Operation, Step, Who, direct, through};
 use crate::plan::MERGE;
+use crate::setup::SOON;
 use crate::setup::{APIS, APIS_1};
 
 impl Generator {
@@ -162,6 +163,8 @@ impl Generator {
             12 => Call::get(format!("{core}/configmaps")),
             _ => Call::get(format!("{prefix}/api/v1/secrets")),
         };
-        Operation::one("built-in", call)
+        // The labels of claimed objects and the annotations of roles come late.
+        let step = if call.method == "GET" { Step::Late(call, SOON) } else { Step::Call(call) };
+        Operation { kind: "built-in", steps: vec![step] }
     }
 }

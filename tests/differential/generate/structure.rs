@@ -107,10 +107,11 @@ impl Generator {
         let binding = format!("{}{APIS}/apibindings/lab", direct("t1"));
         let patch = json!({"spec": {"permissionClaims": decision}});
         let accepted = decision.as_array().into_iter().flatten().filter(|claim| claim["state"] == "Accepted").count();
+        let exactly = |last, none| Holds::All(vec![Holds::Some(last), Holds::Is(none, Value::Null)]);
         let applied = match accepted {
             0 => Holds::Is("/status/appliedPermissionClaims", Value::Null),
-            1 => Holds::Some("/status/appliedPermissionClaims/0"),
-            2 => Holds::Some("/status/appliedPermissionClaims/1"),
+            1 => exactly("/status/appliedPermissionClaims/0", "/status/appliedPermissionClaims/1"),
+            2 => exactly("/status/appliedPermissionClaims/1", "/status/appliedPermissionClaims/2"),
             _ => Holds::Some("/status/appliedPermissionClaims/2"),
         };
         vec![
