@@ -1,7 +1,7 @@
 //! The control plane as a tower service: requests in, answers out, in this process.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -108,28 +108,48 @@ impl ControlPlane {
             self.inner.later.notify_one();
             return;
         }
-        // It ends with the last handle on the control plane.
-        let inner = Arc::downgrade(&self.inner);
-        drop(tokio::spawn(async move {
-            loop {
-                let Some(inner) = inner.upgrade() else { return };
-                let next = {
-                    let mut world = inner.world.lock();
-                    world.now = inner.now();
-                    world.settle();
-                    world.tasks.next()
-                };
-                let Some(next) = next else {
-                    *inner.driving.lock() = false;
-                    return;
-                };
-                let wait = next.duration_since(inner.now()).max(SignedDuration::ZERO).unsigned_abs();
-                tokio::select! {
-                    () = tokio::time::sleep(wait) => {}
-                    () = inner.later.notified() => {}
+        drop(tokio::spawn(Driver(Arc::downgrade(&self.inner)).drive()));
+    }
+}
+
+/// Who does what is due later. When its runtime ends before its work does, the next request starts another one.
+struct Driver(Weak<Inner>);
+
+impl Driver {
+    async fn drive(mut self) {
+        loop {
+            // Without a handle on the control plane nobody sees what would happen.
+            let Some(inner) = self.0.upgrade() else { return };
+            let next = {
+                let mut world = inner.world.lock();
+                world.now = inner.now();
+                world.settle();
+                world.tasks.next()
+            };
+            let Some(next) = next else {
+                // Whoever asks for something after this look finds nobody driving, and drives.
+                let mut driving = inner.driving.lock();
+                if inner.world.lock().tasks.next().is_some() {
+                    continue;
                 }
+                *driving = false;
+                drop(std::mem::take(&mut self.0));
+                return;
+            };
+            let wait = next.duration_since(inner.now()).max(SignedDuration::ZERO).unsigned_abs();
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = inner.later.notified() => {}
             }
-        }));
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(inner) = self.0.upgrade() {
+            *inner.driving.lock() = false;
+        }
     }
 }
 

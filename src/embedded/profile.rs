@@ -2,6 +2,7 @@
 //!
 //! Pure: values.
 
+use std::fmt;
 use std::time::Duration;
 
 /// How long the server takes for what a real one does in its own time.
@@ -58,8 +59,8 @@ pub enum Version {
     Later,
 }
 
-/// How an embedded control plane is to be.
-#[derive(Clone, Debug)]
+/// How an embedded control plane is to be. Its `Debug` shows no token.
+#[derive(Clone)]
 pub struct Options {
     /// How fast it reacts. Default [`Timing::INSTANT`].
     pub timing: Timing,
@@ -77,6 +78,23 @@ pub struct Options {
     pub authority: String,
     /// Bearer tokens and their users: `(token, user, groups)`.
     pub users: Vec<(String, String, Vec<String>)>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { timing, version, shards, seed, started, url, authority, users } = self;
+        let users: Vec<(&String, &Vec<String>)> = users.iter().map(|(_, user, groups)| (user, groups)).collect();
+        f.debug_struct("Options")
+            .field("timing", timing)
+            .field("version", version)
+            .field("shards", shards)
+            .field("seed", seed)
+            .field("started", started)
+            .field("url", url)
+            .field("authority", authority)
+            .field("users", &users)
+            .finish()
+    }
 }
 
 /// The administrator: in the group `system:kcp:admin`, which may do everything in every workspace.

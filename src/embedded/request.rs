@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method};
+use secrecy::SecretString;
 
 /// Which way a request came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ pub(crate) struct Request {
     pub(crate) query: Query,
     pub(crate) accept: String,
     pub(crate) content_type: String,
-    pub(crate) bearer: Option<String>,
+    pub(crate) bearer: Option<SecretString>,
     /// `Impersonate-…` headers.
     pub(crate) impersonation: Vec<(String, String)>,
     /// Whoever writes without naming a field manager: the user agent up to the first slash.
@@ -116,7 +117,7 @@ impl Request {
             query: Query::parse(uri.query().unwrap_or_default()),
             accept: text(ACCEPT),
             content_type: text(CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_owned(),
-            bearer: bearer.strip_prefix("Bearer ").map(ToOwned::to_owned),
+            bearer: bearer.strip_prefix("Bearer ").map(SecretString::from),
             impersonation: impersonation.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect(),
             agent: text(USER_AGENT).split('/').next().unwrap_or_default().to_owned(),
             body,

@@ -9,11 +9,16 @@ use super::front::listener::Listener;
 use super::profile::{ADMIN, Options};
 
 /// A control plane that listens. Dropped, it stops without waiting.
-#[derive(Debug)]
 pub struct Server {
     control_plane: ControlPlane,
     listener: Listener,
     users: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("url", &self.url()).finish_non_exhaustive()
+    }
 }
 
 impl Server {

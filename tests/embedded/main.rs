@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod bindings;
+mod ends;
 mod invitations;
 mod lives;
+mod owners;
+mod robust;
 mod shards;
 mod support;
 mod versions;

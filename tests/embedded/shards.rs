@@ -73,6 +73,24 @@ async fn what_is_due_later_happens_though_nobody_asks() {
     tokio::time::timeout(Duration::from_secs(5), ready).await.expect("it becomes ready by itself");
 }
 
+#[test]
+fn what_is_due_later_happens_though_the_runtime_of_its_request_ended() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let path = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces";
+    let workspace = |name: &str| json!({"apiVersion": "tenancy.kcp.io/v1alpha1", "kind": "Workspace", "metadata": {"name": name}});
+    let client = runtime().block_on(async {
+        let client = Client::with(Options { timing: Timing::KCP, ..Options::default() });
+        client.post(path, &workspace("first")).await;
+        client
+    });
+    runtime().block_on(async {
+        client.post(path, &workspace("second")).await;
+        let mut watch = crate::watches::Watch::open(&client, &format!("{path}?watch=true&resourceVersion=1")).await;
+        let ready = async { while watch.next().await.unwrap()["object"]["status"]["phase"] != "Ready" {} };
+        tokio::time::timeout(Duration::from_secs(5), ready).await.expect("somebody drives again");
+    });
+}
+
 #[tokio::test]
 async fn a_seed_gives_the_same_names_again() {
     let name = |seed| async move { Client::with(Options { seed, ..Options::default() }).workspace("any").await };

@@ -46,9 +46,9 @@ pub const SCOPES: &str = "authentication.kcp.io/scopes";
 /// The annotation of a `LogicalCluster` that [`Roles::required_groups`] reads.
 pub const REQUIRED_GROUPS: &str = "authorization.kcp.io/required-groups";
 
-const WORKSPACE_BOOTSTRAPPER: &str = "system:kcp:tenancy:workspace-bootstrapper";
-const LOGICAL_CLUSTER_ADMIN: &str = "system:kcp:logical-cluster-admin";
-const EXTERNAL_LOGICAL_CLUSTER_ADMIN: &str = "system:kcp:external-logical-cluster-admin";
+pub(super) const WORKSPACE_BOOTSTRAPPER: &str = "system:kcp:tenancy:workspace-bootstrapper";
+pub(super) const LOGICAL_CLUSTER_ADMIN: &str = "system:kcp:logical-cluster-admin";
+pub(super) const EXTERNAL_LOGICAL_CLUSTER_ADMIN: &str = "system:kcp:external-logical-cluster-admin";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What is asked for.

@@ -20,7 +20,6 @@ const LEEWAY: i64 = 60;
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// The tokens that the server takes.
-#[derive(Debug)]
 pub struct Tokens {
     secret: Vec<u8>,
     fixed: BTreeMap<String, User>,
@@ -49,6 +48,12 @@ pub struct Ask {
     pub audiences: Vec<String>,
     /// How long the token is for.
     pub seconds: i64,
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens").finish_non_exhaustive()
+    }
 }
 
 impl Tokens {

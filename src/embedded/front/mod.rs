@@ -19,8 +19,7 @@ pub mod table;
 
 /// Base64 with padding, as JSON has bytes.
 fn base64(bytes: &[u8]) -> String {
-    let text = serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()));
-    text.ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+    super::base64::encode(bytes)
 }
 
 #[cfg(test)]

@@ -18,6 +18,13 @@ use crate::embedded::world::{ExportKey, ROOT, Task, World};
 /// Which resource belongs to whom in a workspace, as JSON on its `LogicalCluster`.
 const LOCKS: &str = "internal.apis.kcp.io/resource-bindings";
 
+/// What is in the way of a binding.
+enum Obstacle {
+    Export(Unusable),
+    /// Who has one of the kinds already.
+    Taken(String),
+}
+
 /// The path and the name of a binding's export.
 pub(crate) fn export_of(binding: &Value) -> Option<(&str, &str)> {
     let export = &binding["spec"]["reference"]["export"];
@@ -26,18 +33,41 @@ pub(crate) fn export_of(binding: &Value) -> Option<(&str, &str)> {
 
 impl World {
     pub(super) fn binding_is_there(&mut self, workspace: &Arc<str>, name: &Arc<str>, binding: &Value) {
-        if let Some((key, shard)) = self.export_key(workspace, binding).zip(self.shard_of(workspace)) {
-            let at = self.bindings.entry(key.clone()).or_default().entry(shard).or_default();
-            if at.insert((workspace.clone(), name.clone())) {
-                self.ask_for_slice(&key.0, &key.1);
-            }
-        }
+        self.binds(workspace, name, binding);
         if is_going(binding)
             && let Some(found) = self.workspaces.get_mut(workspace)
         {
             found.leaving.insert(name.clone());
         }
         self.ask(Duration::ZERO, Task::Binding(workspace.clone(), name.clone()));
+    }
+
+    /// Notes which export a binding is to. That changes when the export's workspace is made anew under the same path.
+    fn binds(&mut self, workspace: &Arc<str>, name: &Arc<str>, binding: &Value) {
+        let Some((key, shard)) = self.export_key(workspace, binding).zip(self.shard_of(workspace)) else { return };
+        let own = (workspace.clone(), name.clone());
+        if self.bound_to.get(&own) == Some(&key) {
+            return;
+        }
+        self.binds_no_more(workspace, name);
+        self.bindings.entry(key.clone()).or_default().entry(shard).or_default().insert(own.clone());
+        self.bound_to.insert(own, key.clone());
+        self.ask_for_slice(&key.0, &key.1);
+    }
+
+    pub(super) fn binds_no_more(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
+        let own = (workspace.clone(), name.clone());
+        let Some(key) = self.bound_to.remove(&own) else { return };
+        if let Some(by_shard) = self.bindings.get_mut(&key) {
+            by_shard.retain(|_, at| {
+                at.remove(&own);
+                !at.is_empty()
+            });
+            if by_shard.is_empty() {
+                self.bindings.remove(&key);
+            }
+        }
+        self.ask_for_slice(&key.0, &key.1);
     }
 
     /// The export that a binding refers to, by its logical cluster; `None` while its workspace is not known.
@@ -54,6 +84,7 @@ impl World {
             self.do_unbind(workspace, name);
             return;
         }
+        self.binds(workspace, name, &binding);
         let Some((path, export)) = export_of(&binding) else { return };
         let path = if path.is_empty() { workspace.to_string() } else { path.to_owned() };
         let now = self.stamp();
@@ -70,13 +101,19 @@ impl World {
             return;
         }
         self.apply_claims(workspace, name, &binding, &provider, &object);
-        let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
-        let mut missing: Vec<&str> =
-            wanted(&object).filter(|schema| !bound.iter().any(|bound| bound["schema"]["name"] == **schema)).collect();
+        let mut missing = self.missing(&binding, &provider, &object);
         missing.sort_unstable();
         let again = binding["status"]["phase"] == "Bound";
         if missing.is_empty() && again {
-            return;
+            return self.status_of(workspace, name, |binding| {
+                for type_ in ["APIExportValid", "BindingUpToDate"] {
+                    set_condition(binding, type_, "True", &Value::Null, &now);
+                }
+            });
+        }
+        if let Err(obstacle) = self.brings(workspace, name, &provider, export) {
+            self.status_of(workspace, name, |binding| begin(binding, &now));
+            return self.is_hindered(workspace, name, &provider, obstacle);
         }
         let message = format!("Waiting for API(s) to be established: {}", missing.join(", "));
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": message});
@@ -92,6 +129,35 @@ impl World {
         self.ask(delay, Task::Bind(workspace.clone(), name.clone()));
     }
 
+    /// The schemas of an export that are not bound as they are now: one that was made anew under its name has another uid.
+    fn missing<'a>(&self, binding: &Value, provider: &Arc<str>, export: &'a Value) -> Vec<&'a str> {
+        let bound = binding["status"]["boundResources"].as_array().cloned().unwrap_or_default();
+        let is_bound = |name: &str| {
+            let uid = self.parsed(schemas(), &Place::new(provider, "", name)).map(|schema| schema["metadata"]["uid"].clone());
+            bound.iter().any(|bound| bound["schema"]["name"] == name && uid.as_ref() == Some(&bound["schema"]["UID"]))
+        };
+        wanted(export).filter(|name| !is_bound(name)).collect()
+    }
+
+    /// The kinds that a binding brings into its workspace, or what is in the way.
+    fn brings(&self, workspace: &Arc<str>, name: &str, provider: &Arc<str>, export: &str) -> Result<Vec<Arc<Served>>, Obstacle> {
+        let served = self.exported(provider, export, name).map_err(Obstacle::Export)?;
+        self.conflicts(workspace, name, &served).map_or(Ok(served), |other| Err(Obstacle::Taken(other)))
+    }
+
+    /// Says what is in the way. The same obstacle is said in the same words, so that nothing follows from saying it again.
+    fn is_hindered(&mut self, workspace: &Arc<str>, name: &str, provider: &str, obstacle: Obstacle) {
+        match obstacle {
+            Obstacle::Export(Unusable::NoExport) => {}
+            Obstacle::Export(Unusable::NoSchema(schema)) => {
+                let why = format!("APIResourceSchema {schema:?} not found");
+                self.is_invalid(workspace, name, &format!("Invalid APIExport. Please contact the APIExport owner to resolve: {why}"));
+            }
+            Obstacle::Export(Unusable::Schema(schema, causes)) => self.is_refused(workspace, name, provider, &schema, &causes),
+            Obstacle::Taken(other) => self.is_in_conflict(workspace, name, &other),
+        }
+    }
+
     /// Brings the export's kinds into the workspace.
     pub(super) fn do_bind(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
         let Some(binding) = self.read(bindings(), workspace, "", name).filter(|binding| !is_going(binding)) else { return };
@@ -99,24 +165,12 @@ impl World {
         let (provider, export) = key.clone();
         let Some(object) = self.parsed(exports(), &Place::new(&provider, "", &export)) else { return };
         let hash = object["status"]["identityHash"].as_str().unwrap_or_default().to_owned();
-        let served = match self.exported(&provider, &export, name) {
+        let served = match self.brings(workspace, name, &provider, &export) {
             Ok(served) => served,
-            Err(Unusable::NoExport) => return,
-            Err(Unusable::NoSchema(schema)) => {
-                let why = format!("APIResourceSchema {schema:?} not found");
-                return self.is_invalid(
-                    workspace,
-                    name,
-                    &format!("Invalid APIExport. Please contact the APIExport owner to resolve: {why}"),
-                );
-            }
-            Err(Unusable::Schema(schema, causes)) => return self.is_refused(workspace, name, &provider, &schema, &causes),
+            Err(obstacle) => return self.is_hindered(workspace, name, &provider, obstacle),
         };
         let schema = |name: &str| self.parsed(schemas(), &Place::new(&provider, "", name));
         let mut bound: Vec<Value> = wanted(&object).filter_map(schema).map(|schema| resource_of(&schema, &hash)).collect();
-        if let Some(other) = self.conflicts(workspace, name, &served) {
-            return self.is_in_conflict(workspace, name, &other);
-        }
         if provider.as_ref() == ROOT {
             bound.extend(universal(&key.1, &hash));
         }
@@ -157,7 +211,7 @@ impl World {
         });
         for kind in replaced {
             self.reread(workspace, &kind);
-            self.rolled(&kind.storage);
+            self.rolled("", &kind.storage);
         }
     }
 
@@ -193,12 +247,12 @@ impl World {
     fn lock(&mut self, workspace: &Arc<str>, name: &str, bound: &[Value]) {
         self.edit(logical_clusters(), workspace, "", "cluster", "", |logical| {
             let text = logical["metadata"]["annotations"][LOCKS].as_str().unwrap_or("{}");
-            let mut locks: Value = serde_json::from_str(text).unwrap_or_else(|_| json!({}));
+            let mut locks: BTreeMap<String, Value> = serde_json::from_str(text).unwrap_or_default();
             for resource in bound {
                 let text = |field: &str| resource[field].as_str().unwrap_or_default();
-                locks[format!("{}.{}", text("resource"), text("group"))] = json!({"n": name});
+                locks.insert(format!("{}.{}", text("resource"), text("group")), json!({"n": name}));
             }
-            logical["metadata"]["annotations"][LOCKS] = locks.to_string().into();
+            logical["metadata"]["annotations"][LOCKS] = json!(locks).to_string().into();
         });
     }
 
@@ -249,6 +303,7 @@ impl World {
         let now = self.stamp();
         let rest = json!({"reason": reason, "severity": "Error", "message": message});
         self.status_of(workspace, name, |binding| {
+            set_condition(binding, "APIExportValid", "True", &Value::Null, &now);
             set_condition(binding, "BindingUpToDate", "False", &rest, &now);
             let is_completed = |condition: &Value| condition["type"] == "InitialBindingCompleted" && condition["status"] == "True";
             if !binding["status"]["conditions"].as_array().into_iter().flatten().any(is_completed) {

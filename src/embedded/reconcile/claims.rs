@@ -149,8 +149,8 @@ impl World {
                 continue;
             }
             for object in self.all(&kind, workspace) {
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-                self.edit(&kind, workspace, &text("namespace"), &text("name"), "", |_| {});
+                let Place { namespace, name, .. } = Place::of(workspace, &object);
+                self.edit(&kind, workspace, &namespace, &name, "", |_| {});
             }
         }
     }

@@ -11,8 +11,8 @@ use crate::embedded::store::Place;
 use crate::embedded::world::workspaces::definitions;
 use crate::embedded::world::{Task, World};
 
-/// What keeps a definition until its objects are gone.
-const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// What keeps a definition until its objects are gone. It is there from the deletion on.
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl World {
     pub(super) fn do_definition(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
@@ -22,11 +22,6 @@ impl World {
             return;
         }
         let now = self.stamp();
-        self.edit(definitions(), workspace, "", name, "", |definition| {
-            if definition["metadata"]["finalizers"].is_null() {
-                definition["metadata"]["finalizers"] = json!([FINALIZER]);
-            }
-        });
         self.edit(definitions(), workspace, "", name, "status", |definition| {
             let stored = definition["spec"]["versions"].as_array().into_iter().flatten().find(|version| version["storage"] == true);
             let stored = stored.map(|version| version["name"].clone()).unwrap_or_default();
@@ -61,7 +56,7 @@ impl World {
         let changed = before.iter().any(|old| kinds.iter().all(|new| new.open_api != old.open_api || new.version != old.version));
         self.set_custom(workspace, |custom| custom.into_iter().filter(|kind| !mine(kind)).chain(kinds).collect());
         if changed {
-            self.rolled(&name.into());
+            self.rolled(workspace, &name.into());
         }
     }
 
@@ -70,8 +65,7 @@ impl World {
         let mut left = 0;
         if let Some(kind) = kind {
             for object in self.all(&kind, workspace) {
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-                let place = Place::new(workspace, &text("namespace"), &text("name"));
+                let place = Place::of(workspace, &object);
                 if !is_going(&object) {
                     self.delete(&kind, &place, None);
                 }
@@ -94,6 +88,8 @@ impl World {
     pub(super) fn serve_no_more(&mut self, workspace: &Arc<str>, name: &str) {
         let mine = |kind: &Arc<Served>| kind.origin == Origin::Definition && &*kind.storage == name;
         self.set_custom(workspace, |custom| custom.into_iter().filter(|kind| !mine(kind)).collect());
-        self.rolled(&name.into());
+        self.rolled(workspace, &name.into());
+        // A binding that waited for the same kind has its turn.
+        self.look_at_bindings_in(workspace);
     }
 }

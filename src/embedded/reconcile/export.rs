@@ -1,5 +1,6 @@
 //! Exports: an identity, an endpoint slice, and bindings that follow their schemas.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::embedded::base64;
 use crate::embedded::store::Place;
 use crate::embedded::world::objects::set_condition;
 use crate::embedded::world::workspaces::{exports, namespaces, secrets, slices, typed};
-use crate::embedded::world::{Task, World};
+use crate::embedded::world::{ExportKey, Task, World};
 
 /// Where the keys of identities are.
 const SYSTEM: &str = "kcp-system";
@@ -29,18 +30,39 @@ impl World {
     /// Schemas came or went: every export of the workspace may be concerned.
     pub(super) fn look_at_exports(&mut self, workspace: &Arc<str>) {
         for object in self.all(exports(), workspace) {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            self.ask(Duration::ZERO, Task::Export(workspace.clone(), name.into()));
+            self.ask(Duration::ZERO, Task::Export(workspace.clone(), Place::of(workspace, &object).name));
+        }
+    }
+
+    /// A Secret came or changed: it may be the identity of an export.
+    pub(super) fn look_at_identity(&mut self, secret: &Place) {
+        for object in self.all(exports(), &secret.workspace) {
+            let reference = &object["spec"]["identity"]["secretRef"];
+            if reference["namespace"] == *secret.namespace && reference["name"] == *secret.name {
+                self.ask(Duration::ZERO, Task::Export(secret.workspace.clone(), Place::of(&secret.workspace, &object).name));
+            }
         }
     }
 
     pub(super) fn do_export(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
         let Some(object) = self.read(exports(), workspace, "", name).filter(|object| !is_going(object)) else { return };
-        let Some(hash) = self.identity(workspace, name, &object) else { return };
+        let identity = self.identity(workspace, name, &object);
         let now = self.stamp();
         self.edit(exports(), workspace, "", name, "status", |object| {
-            object["status"]["identityHash"] = hash.into();
-            set_condition(object, "IdentityValid", "True", &Value::Null, &now);
+            // An identity is for ever: another key does not change it.
+            let there = object["status"]["identityHash"].as_str().filter(|there| !there.is_empty()).map(ToOwned::to_owned);
+            let why = match (identity, there) {
+                (Ok(hash), None) => {
+                    object["status"]["identityHash"] = hash.into();
+                    None
+                }
+                (Ok(hash), Some(there)) => (hash != there)
+                    .then(|| format!("hash mismatch: identity secret hash {hash:?} must match status.identityHash {there:?}")),
+                (Err(why), _) => Some(why),
+            };
+            let rest = why.as_ref().map(|why| json!({"reason": "IdentityVerificationFailed", "severity": "Error", "message": why}));
+            let status = if why.is_none() { "True" } else { "False" };
+            set_condition(object, "IdentityValid", status, &rest.unwrap_or_default(), &now);
         });
         let wanted = object["metadata"]["annotations"][NO_SLICE].is_null();
         if wanted && self.read(slices(), workspace, "", name).is_none() {
@@ -53,8 +75,8 @@ impl World {
         self.look_at_bindings(workspace, name);
     }
 
-    /// The hash of the identity's key, which is made where there is none.
-    fn identity(&mut self, workspace: &Arc<str>, name: &str, object: &Value) -> Option<String> {
+    /// The hash of the identity's key, which is made where there is none; else why there is no hash.
+    fn identity(&mut self, workspace: &Arc<str>, name: &str, object: &Value) -> Result<String, String> {
         if object["spec"]["identity"]["secretRef"].is_null() {
             if self.read(namespaces(), workspace, "", SYSTEM).is_none() {
                 let system = json!({"metadata": {"labels": {"kubernetes.io/metadata.name": SYSTEM}}, "spec": {"finalizers": ["kubernetes"]},
@@ -69,22 +91,25 @@ impl World {
             let reference = json!({"secretRef": {"namespace": SYSTEM, "name": name}});
             self.edit(exports(), workspace, "", name, "", |object| object["spec"]["identity"] = reference);
         }
-        let object = self.read(exports(), workspace, "", name)?;
+        let object = self.read(exports(), workspace, "", name).unwrap_or_default();
         let text = |field: &str| object["spec"]["identity"]["secretRef"][field].as_str().unwrap_or_default();
-        let secret = self.read(secrets(), workspace, text("namespace"), text("name"))?;
-        let key = base64::decode(secret["data"]["key"].as_str().unwrap_or_default())?;
-        Some(Sha256::digest(&key).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}")))
+        let (namespace, secret) = (text("namespace"), text("name"));
+        let found = self.read(secrets(), workspace, namespace, secret).ok_or_else(|| format!("secret {secret:?} not found"))?;
+        let key = base64::decode(found["data"]["key"].as_str().unwrap_or_default()).filter(|key| !key.is_empty());
+        let key = key.ok_or_else(|| format!("secret {namespace}/{secret} is missing data.key"))?;
+        Ok(Sha256::digest(&key).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}")))
     }
 
-    pub(super) fn export_is_gone(&mut self, workspace: &Arc<str>, name: &str) {
-        self.look_at_bindings(workspace, name);
-        self.delete(slices(), &Place::new(workspace, "", name), None);
-    }
-
-    fn look_at_bindings(&mut self, workspace: &Arc<str>, name: &str) {
-        let by_shard = self.bindings.get(&(workspace.clone(), name.into())).cloned().unwrap_or_default();
-        for (workspace, name) in by_shard.into_values().flatten() {
+    /// Bindings to an export may be concerned, and those to one of its name in a workspace that is gone: they refer to it by path.
+    pub(super) fn look_at_bindings(&mut self, workspace: &Arc<str>, name: &str) {
+        let meant =
+            |(provider, export): &&ExportKey| &**export == name && (provider == workspace || !self.workspaces.contains_key(provider));
+        let keys: Vec<ExportKey> = self.bindings.keys().filter(meant).cloned().collect();
+        for (workspace, name) in
+            keys.iter().filter_map(|key| self.bindings.get(key)).flat_map(BTreeMap::values).flatten().cloned().collect::<Vec<_>>()
+        {
             self.ask(Duration::ZERO, Task::Binding(workspace, name));
         }
+        self.ask_for_slice(workspace, &name.into());
     }
 }

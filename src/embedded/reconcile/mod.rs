@@ -23,7 +23,8 @@ use super::world::{Task, World};
 
 pub(crate) use binding::export_of;
 pub(crate) use claims::{export_label, label, own_label};
-pub(crate) use garbage::{FOREGROUND, ORPHAN};
+pub(crate) use definition::FINALIZER as DEFINITION_FINALIZER;
+pub(crate) use garbage::Propagation;
 pub(crate) use unbind::FINALIZER as BINDING_FINALIZER;
 pub(crate) use workspace::OWNER;
 
@@ -42,7 +43,10 @@ impl World {
             ("apis.kcp.io", "apibindings") => self.binding_is_there(&workspace, &name, object),
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.ask(Duration::ZERO, Task::Definition(workspace, name)),
             ("", "namespaces") => self.ask(Duration::ZERO, Task::Namespace(workspace, name)),
-            ("", "secrets") => self.ask_for_token(&workspace, place, object),
+            ("", "secrets") => {
+                self.ask_for_token(&workspace, place, object);
+                self.look_at_identity(place);
+            }
             ("rbac.authorization.k8s.io", "clusterroles" | "clusterrolebindings") => self.ask(Duration::ZERO, Task::Replicate(workspace)),
             _ => {}
         }
@@ -57,9 +61,10 @@ impl World {
             _ if matches!(kind.origin, Origin::Definition) => self.look_at_definitions(&workspace),
             _ if matches!(kind.origin, Origin::Bound { .. }) => {}
             ("core.kcp.io", "logicalclusters") => self.emptied(&workspace),
-            ("apis.kcp.io", "apiexports") => self.export_is_gone(&workspace, &place.name),
-            ("apis.kcp.io", "apibindings") => self.binding_is_gone(&workspace, &place.name, last),
+            ("apis.kcp.io", "apiexports") => self.look_at_bindings(&workspace, &place.name),
+            ("apis.kcp.io", "apibindings") => self.binding_is_gone(&workspace, &place.name),
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.serve_no_more(&workspace, &place.name),
+            ("", "namespaces") => self.namespace_is_gone(place),
             ("", "serviceaccounts") => self.account_is_gone(&workspace, place, last),
             ("", "configmaps") if &*place.name == namespace::AUTHORITY => self.look_at_namespace(place),
             _ => {}
@@ -71,6 +76,7 @@ impl World {
     pub(crate) fn perform(&mut self, task: &Task) {
         match task {
             Task::Workspace(workspace, name) => self.do_workspace(workspace, name),
+            Task::Initialise(workspace, name) => self.do_initialise(workspace, name),
             Task::Emptying(workspace) => self.do_empty(workspace),
             Task::Export(workspace, name) => self.do_export(workspace, name),
             Task::Slice(workspace, name) => self.do_slice(workspace, name),

@@ -47,7 +47,7 @@ impl World {
     }
 
     fn empty_namespace(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
-        let mut left = Vec::new();
+        let mut left = false;
         let Some(shard) = self.shard_of(workspace) else { return };
         for kind in self.stored_kinds(workspace).into_iter().filter(|kind| kind.namespaced) {
             let scope = Scope { workspace: Some(workspace.clone()), namespace: Some(name.clone()) };
@@ -57,16 +57,17 @@ impl World {
                 if !going {
                     self.delete(&kind, &place, None);
                 }
-                if self.stored(&kind, &place).is_some() {
-                    left.push(kind.names.plural.clone());
-                }
+                left |= self.stored(&kind, &place).is_some();
             }
         }
-        if left.is_empty() {
-            if let Some(found) = self.workspaces.get_mut(workspace) {
-                found.terminating.remove(name);
-            }
+        if !left {
             self.edit(namespaces(), workspace, "", name, "", |namespace| namespace["spec"] = json!({}));
+        }
+    }
+
+    pub(super) fn namespace_is_gone(&mut self, place: &Place) {
+        if let Some(found) = self.workspaces.get_mut(&place.workspace) {
+            found.terminating.remove(&place.name);
         }
     }
 

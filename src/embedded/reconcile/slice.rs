@@ -13,8 +13,11 @@ use crate::embedded::world::{Draft, Task, World};
 const SHARD: &str = "root";
 
 impl World {
-    pub(super) fn ask_for_slice(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
-        self.ask(self.options.timing.slice, Task::Slice(workspace.clone(), name.clone()));
+    /// Every slice of an export in the export's workspace, whatever its name, is to show what is there.
+    pub(super) fn ask_for_slice(&mut self, workspace: &Arc<str>, export: &Arc<str>) {
+        for slice in self.all(slices(), workspace).iter().filter(|slice| slice["spec"]["export"]["name"] == **export) {
+            self.ask(self.options.timing.slice, Task::Slice(workspace.clone(), Place::of(workspace, slice).name));
+        }
     }
 
     /// Where a shard serves an export. The first one is reached without a prefix.
@@ -45,11 +48,15 @@ impl World {
 
     pub(super) fn do_slice(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
         let Some(slice) = self.read(slices(), workspace, "", name) else { return };
-        let export = slice["spec"]["export"]["name"].as_str().unwrap_or_default();
-        let there = self.read(exports(), workspace, "", export).is_some();
-        let by_shard = self.bindings.get(&(workspace.clone(), export.into()));
-        let shards = by_shard.into_iter().flatten().filter(|(_, bindings)| !bindings.is_empty()).map(|(shard, _)| *shard);
-        let endpoints: Vec<Value> = shards.map(|shard| json!({"url": self.endpoint(shard, workspace, export)})).collect();
+        let text = |field: &str| slice["spec"]["export"][field].as_str().unwrap_or_default();
+        let (path, export) = (text("path"), text("name"));
+        let provider = if path.is_empty() { Some(workspace.clone()) } else { self.resolve(path) };
+        let provider = provider.filter(|provider| self.stored(exports(), &Place::new(provider, "", export)).is_some());
+        let there = provider.is_some();
+        let endpoints: Vec<Value> = provider.map_or_else(Vec::new, |provider| {
+            let by_shard = self.bindings.get(&(provider.clone(), export.into()));
+            by_shard.into_iter().flatten().map(|(shard, _)| json!({"url": self.endpoint(*shard, &provider, export)})).collect()
+        });
         let now = self.stamp();
         self.edit(slices(), workspace, "", name, "status", |slice| {
             let valid = if there { "True" } else { "False" };

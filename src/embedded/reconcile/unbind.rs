@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use super::{is_going, release};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
 use crate::embedded::world::objects::set_condition;
-use crate::embedded::world::workspaces::bindings;
+use crate::embedded::world::workspaces::{bindings, definitions};
 use crate::embedded::world::{Task, World};
 
 /// What keeps a binding until its objects are gone.
@@ -21,8 +22,7 @@ impl World {
         let mut kept: BTreeMap<String, usize> = BTreeMap::new();
         for kind in &kinds {
             for object in self.all(kind, workspace) {
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-                let place = Place::new(workspace, &text("namespace"), &text("name"));
+                let place = Place::of(workspace, &object);
                 if !is_going(&object) {
                     self.delete(kind, &place, None);
                 }
@@ -50,30 +50,34 @@ impl World {
         self.stored_kinds(workspace).into_iter().filter(of_it).collect()
     }
 
-    /// Whether the binding that brought a kind is being deleted.
-    pub(crate) fn is_leaving(&self, workspace: &str, kind: &Served) -> bool {
-        let Origin::Bound { binding, .. } = &kind.origin else { return false };
-        self.workspaces.get(workspace).is_some_and(|found| found.leaving.contains(binding))
+    /// Whether the binding or the definition that brought a kind is being deleted.
+    pub(crate) fn is_leaving(&self, workspace: &Arc<str>, kind: &Served) -> bool {
+        match &kind.origin {
+            Origin::Bound { binding, .. } => self.workspaces.get(workspace).is_some_and(|found| found.leaving.contains(binding)),
+            Origin::Definition => {
+                self.parsed(definitions(), &Place::new(workspace, "", &kind.storage)).is_some_and(|found| is_going(&found))
+            }
+            _ => false,
+        }
     }
 
-    pub(super) fn binding_is_gone(&mut self, workspace: &Arc<str>, name: &Arc<str>, last: &Value) {
+    pub(super) fn binding_is_gone(&mut self, workspace: &Arc<str>, name: &Arc<str>) {
         if let Some(found) = self.workspaces.get_mut(workspace) {
             found.leaving.remove(name);
         }
         let of_it = |kind: &Arc<Served>| matches!(&kind.origin, Origin::Bound { binding, .. } if binding == name);
         self.set_custom(workspace, |custom| custom.into_iter().filter(|kind| !of_it(kind)).collect());
-        if let Some((key, shard)) = self.export_key(workspace, last).zip(self.shard_of(workspace)) {
-            if let Some(at) = self.bindings.get_mut(&key).and_then(|by_shard| by_shard.get_mut(&shard)) {
-                at.remove(&(workspace.clone(), name.clone()));
-            }
-            self.ask_for_slice(&key.0, &key.1);
-        }
+        self.binds_no_more(workspace, name);
         self.unlock(workspace, name);
-        self.tasks.ask(self.now, std::time::Duration::ZERO, Task::Claims(workspace.clone()));
+        self.ask(Duration::ZERO, Task::Claims(workspace.clone()));
         // Another binding that waited for the same kinds has its turn.
-        for other in self.all(bindings(), workspace) {
-            let other = other["metadata"]["name"].as_str().unwrap_or_default();
-            self.ask(std::time::Duration::ZERO, Task::Binding(workspace.clone(), other.into()));
+        self.look_at_bindings_in(workspace);
+    }
+
+    /// Every binding of a workspace may be concerned by what became free there.
+    pub(super) fn look_at_bindings_in(&mut self, workspace: &Arc<str>) {
+        for binding in self.all(bindings(), workspace) {
+            self.ask(Duration::ZERO, Task::Binding(workspace.clone(), Place::of(workspace, &binding).name));
         }
     }
 }

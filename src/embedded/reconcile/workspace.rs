@@ -34,8 +34,17 @@ impl World {
                 }
             }
             (None, false) => self.schedule(parent, name, &object),
-            (Some(inside), false) if object["status"]["phase"] != "Ready" => self.initialise(parent, name, &inside),
+            (Some(_), false) if object["status"]["phase"] != "Ready" => {
+                self.ask(self.options.timing.workspace, Task::Initialise(parent.clone(), name.clone()));
+            }
             (Some(_), false) => {}
+        }
+    }
+
+    pub(super) fn do_initialise(&mut self, parent: &Arc<str>, name: &Arc<str>) {
+        let Some(object) = self.read(workspaces(), parent, "", name).filter(|object| !is_going(object)) else { return };
+        if let Some(inside) = object["spec"]["cluster"].as_str() {
+            self.initialise(parent, name, &inside.into(), &object);
         }
     }
 
@@ -68,15 +77,13 @@ impl World {
         let logical = json!({"metadata": {"annotations": annotations, "finalizers": [OF_LOGICAL_CLUSTER], "labels": {PHASE: "Initializing"}},
             "spec": {"directlyDeletable": false, "initializers": ["root:universal", "system:apibindings"], "owner": reference}});
         self.make(logical_clusters(), &inside, "", "cluster", typed(logical_clusters(), logical));
-        self.ask(self.options.timing.workspace, Task::Workspace(parent.clone(), name.clone()));
     }
 
     /// What every workspace has from the start, then the bindings of its type.
-    fn initialise(&mut self, parent: &Arc<str>, name: &Arc<str>, inside: &Arc<str>) {
+    fn initialise(&mut self, parent: &Arc<str>, name: &Arc<str>, inside: &Arc<str>, object: &Value) {
         if self.read(logical_clusters(), inside, "", "cluster").is_none_or(|logical| logical["status"]["phase"] == "Ready") {
             return;
         }
-        let Some(object) = self.read(workspaces(), parent, "", name) else { return };
         let owner = owner_name(object["metadata"]["annotations"][OWNER].as_str().unwrap_or_default());
         let user: Value = serde_json::from_str(&owner).unwrap_or_default();
         let rbac = "rbac.authorization.k8s.io";
@@ -154,11 +161,11 @@ impl World {
             }
             for kind in kinds.iter().filter(|kind| last.contains(&&*kind.storage) == late && kind.storage != logical_clusters().storage) {
                 for object in self.all(kind, inside) {
-                    let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+                    let place = Place::of(inside, &object);
                     if !is_going(&object) {
-                        self.delete(kind, &Place::new(inside, &text("namespace"), &text("name")), None);
+                        self.delete(kind, &place, None);
                     }
-                    left += usize::from(self.read(kind, inside, &text("namespace"), &text("name")).is_some());
+                    left += usize::from(self.stored(kind, &place).is_some());
                 }
             }
         }

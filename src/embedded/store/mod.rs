@@ -30,6 +30,12 @@ impl Place {
     pub(crate) fn new(workspace: &Arc<str>, namespace: &str, name: &str) -> Self {
         Self { workspace: workspace.clone(), namespace: namespace.into(), name: name.into() }
     }
+
+    /// Where an object of a workspace is, by its metadata.
+    pub(crate) fn of(workspace: &Arc<str>, object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self::new(workspace, text("namespace"), text("name"))
+    }
 }
 
 /// An object as it was at one resourceVersion.

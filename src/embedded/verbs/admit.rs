@@ -31,6 +31,10 @@ const EVENT: [(&str, &str); 6] = [
 
 /// What decoding adds to an object of a native kind, before anybody is said to have written it.
 pub(super) fn decoded(kind: &Served, new: &mut Value) {
+    if !is_shaped(new) {
+        // The schema says so in its own words.
+        return;
+    }
     match (&*kind.names.group, &*kind.names.plural) {
         ("", "namespaces") => {
             let name = new["metadata"]["name"].clone();
@@ -63,11 +67,16 @@ pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, n
     if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) {
         return Ok(());
     }
+    if !is_shaped(new) {
+        // The schema says so in its own words.
+        return Ok(());
+    }
     match (&*call.kind.names.group, &*call.kind.names.plural) {
         ("", "namespaces") => {
             new["spec"]["finalizers"] = json!(["kubernetes"]);
             new["status"]["phase"] = "Active".into();
         }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => is_free(world, call, workspace, new)?,
         ("tenancy.kcp.io", "workspaces") => workspace_is_made(world, call, workspace, new)?,
         ("apis.kcp.io", "apibindings") => binding_is_made(world, call, workspace, new)?,
         ("apis.kcp.io", "apiexports") | ("tenancy.kcp.io", "workspacetypes") => {
@@ -83,12 +92,38 @@ pub(super) fn create(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, n
     Ok(())
 }
 
+/// Root is there for good, and other logical clusters go with their `Workspace`; some namespaces stay until their workspace goes.
+pub(super) fn delete(world: &World, call: &Call<'_>, workspace: &Arc<str>, old: &Value) -> Admitted {
+    let name = old["metadata"]["name"].as_str().unwrap_or_default();
+    match (&*call.kind.names.group, &*call.kind.names.plural) {
+        ("core.kcp.io", "logicalclusters") => {
+            let privileged =
+                [access::MASTERS, access::LOGICAL_CLUSTER_ADMIN, access::EXTERNAL_LOGICAL_CLUSTER_ADMIN, access::WORKSPACE_BOOTSTRAPPER];
+            let may = old["spec"]["directlyDeletable"] == true || privileged.iter().any(|group| call.user.is_in(group));
+            if &**workspace == ROOT || !may {
+                return Err(Refusal::forbidden(call.kind.about(name), "LogicalCluster cannot be deleted"));
+            }
+        }
+        ("", "namespaces")
+            if ["default", "kube-system", "kube-public"].contains(&name)
+                && world.workspaces.get(workspace).is_none_or(|found| !found.going) =>
+        {
+            return Err(Refusal::forbidden(call.kind.about(name), "this namespace may not be deleted"));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
 pub(super) fn update(world: &mut World, call: &Call<'_>, workspace: &Arc<str>, old: &Value, new: &mut Value) -> Admitted {
     if matches!(call.kind.origin, Origin::Definition | Origin::Bound { .. }) || call.subresource == "status" {
         return Ok(());
     }
     let name = call.name.as_deref().unwrap_or_default();
     let about = call.kind.about(name);
+    if !is_shaped(new) {
+        return Ok(());
+    }
     match (&*call.kind.names.group, &*call.kind.names.plural) {
         ("", "namespaces") => {
             // Through the main endpoint finalizers of the spec stay, through `finalize` they are what is sent.
@@ -140,6 +175,27 @@ fn readable(secret: &mut Value) {
     let Some(text) = secret.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
     for (key, value) in text.as_object().into_iter().flatten() {
         secret["data"][key] = base64::encode(value.as_str().unwrap_or_default().as_bytes()).into();
+    }
+}
+
+/// Whether those parts of an object into which something is written here are objects, as all kinds have them.
+fn is_shaped(object: &Value) -> bool {
+    let parts = ["/metadata", "/spec", "/status", "/data", "/stringData", "/roleRef", "/spec/names", "/spec/type", "/spec/reference"];
+    parts.iter().filter_map(|part| object.pointer(part)).all(|part| part.is_object() || part.is_null())
+}
+
+/// A definition is of no kind that a binding brought.
+fn is_free(world: &World, call: &Call<'_>, workspace: &Arc<str>, new: &Value) -> Admitted {
+    let spec = &new["spec"];
+    let same = |kind: &&Arc<Served>| spec["group"] == *kind.names.group && spec["names"]["plural"] == *kind.names.plural;
+    let taken = world.workspaces.get(workspace).into_iter().flat_map(|found| &found.custom).find(same);
+    match taken.map(|kind| &kind.origin) {
+        Some(Origin::Bound { binding, .. }) => {
+            let name = new["metadata"]["name"].as_str().unwrap_or_default();
+            let why = format!("cannot create because resource is bound by APIBinding {:?}", &**binding);
+            Err(Refusal::forbidden(call.kind.about(name), &why))
+        }
+        _ => Ok(()),
     }
 }
 

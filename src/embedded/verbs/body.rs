@@ -19,6 +19,18 @@ pub(super) struct Decoded {
 /// Bytes that an error shows of a body.
 const SHOWN: usize = 30;
 
+/// Levels of an object. The reader of JSON takes 128, and managed fields are a few levels deeper than what they describe.
+const DEEPEST: usize = 100;
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let inside = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Array(items) => items.iter().any(inside),
+        Value::Object(fields) => fields.values().any(inside),
+        _ => false,
+    }
+}
+
 /// The value of a body that is no object of a kind that is kept, such as the request for a token.
 pub(super) fn value(media_type: &str, body: &[u8]) -> Result<Value, Refusal> {
     if media_type == protobuf::PROTOBUF {
@@ -151,6 +163,12 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
 
 /// Takes out of an object what its schema does not know. `before` are paths that were unknown to an object that is patched.
 pub(super) fn tidy(kind: &Served, mut object: Value, unknown: Unknown, before: &[String]) -> Result<Decoded, Refusal> {
+    if !object.is_object() {
+        return Err(Refusal::bad_request(format!("the object provided is unrecognized (must be of type {})", kind.names.kind)));
+    }
+    if is_deeper(&object, DEEPEST) {
+        return Err(Refusal::bad_request("exceeded max depth"));
+    }
     let mut found = meta::normalise(kind, &mut object)?;
     found.extend(kind.schema.prune(&mut object));
     found.retain(|path| !before.contains(path));

@@ -65,8 +65,24 @@ fn fields_of(spec: &serde_json::Map<String, Value>) -> Value {
     spec.iter().filter(|(_, value)| !value.is_null() && *value != "").map(|(name, value)| (format!("f:{name}"), below(value))).collect()
 }
 
-/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already.
+/// Makes an object that is decoded: `manager` writes it, or `None` when it carries its managed fields already. A dry run changes nothing, not
+/// even which names are drawn next.
 pub(super) fn make(
+    world: &mut World,
+    call: &Call<'_>,
+    object: Value,
+    options: WriteOptions,
+    manager: Option<&str>,
+) -> Result<Value, Refusal> {
+    let dice = options.dry_run.then(|| world.dice.clone());
+    let made = make_or_rehearse(world, call, object, options, manager);
+    if let Some(dice) = dice {
+        world.dice = dice;
+    }
+    made
+}
+
+fn make_or_rehearse(
     world: &mut World,
     call: &Call<'_>,
     object: Value,

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::list;
-use super::options;
-use super::{Answer, Call, Way, json};
+use super::{Answer, Call, Way, admit, json, list, options};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal};
-use crate::embedded::reconcile::{FOREGROUND, ORPHAN};
+use crate::embedded::reconcile::Propagation;
 use crate::embedded::served::Origin;
 use crate::embedded::store::Place;
 use crate::embedded::world::World;
@@ -18,8 +16,7 @@ use crate::embedded::world::World;
 struct DeleteOptions {
     uid: Option<String>,
     version: Option<String>,
-    /// The finalizer that stands for how dependents are treated.
-    finalizer: Option<&'static str>,
+    propagation: Option<Propagation>,
     dry_run: bool,
 }
 
@@ -37,19 +34,20 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     if let Some(text) = query.get("gracePeriodSeconds").filter(|text| text.parse::<i64>().is_err()) {
         return Err(Refusal::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")));
     }
-    let orphans = body["orphanDependents"].is_boolean() || (body.is_null() && query.has("orphanDependents"));
     let policy = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy")).unwrap_or_default();
-    let finalizer = match policy {
-        "Foreground" => Some(FOREGROUND),
-        "Orphan" => Some(ORPHAN),
-        "" | "Background" => (body["orphanDependents"] == true || query.get("orphanDependents") == Some("true")).then_some(ORPHAN),
+    let orphans = body["orphanDependents"].as_bool().or_else(|| query.get("orphanDependents").map(|text| text == "true"));
+    let propagation = match policy {
+        "Foreground" => Some(Propagation::Foreground),
+        "Orphan" => Some(Propagation::Orphan),
+        "Background" => Some(Propagation::Background),
+        "" => orphans.map(|orphans| if orphans { Propagation::Orphan } else { Propagation::Background }),
         other => {
             let message = format!("Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"");
             causes.push(Cause::new("FieldValueNotSupported", "propagationPolicy", message));
             None
         }
     };
-    if orphans && !policy.is_empty() {
+    if orphans.is_some() && !policy.is_empty() {
         let message = format!("Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set");
         causes.push(Cause::new("FieldValueInvalid", "propagationPolicy", message));
     }
@@ -57,7 +55,7 @@ fn read(call: &Call<'_>) -> Result<DeleteOptions, Refusal> {
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let dry_run = query.get("dryRun").is_some() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty());
     let preconditions = &body["preconditions"];
-    Ok(DeleteOptions { uid: text(&preconditions["uid"]), version: text(&preconditions["resourceVersion"]), finalizer, dry_run })
+    Ok(DeleteOptions { uid: text(&preconditions["uid"]), version: text(&preconditions["resourceVersion"]), propagation, dry_run })
 }
 
 pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
@@ -71,14 +69,15 @@ pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     {
         return Err(not_found());
     }
+    admit::delete(world, call, workspace, &object)?;
     is_meant(call, &options, &object, name)?;
     if options.dry_run {
-        return Ok(match world.deleted(&call.kind, &object, options.finalizer) {
+        return Ok(match world.deleted(&call.kind, &object, options.propagation) {
             Some(kept) => json(200, &convert::shown(&call.kind, kept)),
             None => success(call, name, &object),
         });
     }
-    let (object, gone) = world.delete(&call.kind, &place, options.finalizer).ok_or_else(not_found)?;
+    let (object, gone) = world.delete(&call.kind, &place, options.propagation).ok_or_else(not_found)?;
     // A namespace is answered with itself, since it is never gone at once, and two kinds because they choose to.
     if gone && !["namespaces.", "serviceaccounts.", "resourcequotas."].contains(&&*call.kind.storage) {
         return Ok(success(call, name, &object));
@@ -134,8 +133,9 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let native = call.kind.origin == Origin::BuiltIn && call.way == Way::Direct;
     let mut items = Vec::new();
     for (place, mut object) in chosen {
+        admit::delete(world, call, &place.workspace, &object)?;
         if !options.dry_run {
-            world.delete(&call.kind, &place, options.finalizer);
+            world.delete(&call.kind, &place, options.propagation);
         }
         if let Some(fields) = object.as_object_mut().filter(|_| native) {
             fields.remove("apiVersion");

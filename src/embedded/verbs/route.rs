@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use crate::embedded::access::{BoundKind, Roles, User};
@@ -55,7 +56,7 @@ pub(super) fn unknown(target: &Target) -> Refusal {
 impl World {
     /// Who asks: 401 for a token that is not taken.
     pub(super) fn authenticate(&self, request: &Request) -> Result<User, Refusal> {
-        let Some(bearer) = &request.bearer else { return Ok(User::anonymous()) };
+        let Some(bearer) = request.bearer.as_ref().map(ExposeSecret::expose_secret) else { return Ok(User::anonymous()) };
         let exists = |workspace: &str, namespace: &str, name: &str, uid: &str| {
             let account = self.resolve(workspace).and_then(|workspace| self.read(accounts(), &workspace, namespace, name));
             account.is_some_and(|account| account["metadata"]["uid"] == uid)

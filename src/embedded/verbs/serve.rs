@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::route::{self, Way};
@@ -18,6 +19,9 @@ use crate::embedded::world::workspaces::exports;
 
 pub(super) fn serve(world: &mut World, request: &Request) -> Answer {
     let user = world.authenticate(request)?;
+    if request.shard >= world.shards.len() {
+        return Err(unresolved(&user, request));
+    }
     match &request.door {
         Door::Direct(workspace) => direct(world, request, &user, workspace),
         Door::Virtual { provider, export, workspace } => virtually(world, request, &user, [provider, export, workspace]),
@@ -27,7 +31,8 @@ pub(super) fn serve(world: &mut World, request: &Request) -> Answer {
                 return Ok(Reply::Text(200, "ok".into()));
             }
             // An account's request without a workspace goes to its own.
-            let own = request.bearer.as_deref().and_then(|bearer| world.tokens.account(bearer)).map(|account| account.workspace);
+            let own =
+                request.bearer.as_ref().and_then(|bearer| world.tokens.account(bearer.expose_secret())).map(|account| account.workspace);
             direct(world, request, &user, own.as_deref().unwrap_or_default())
         }
     }

@@ -1,6 +1,5 @@
 //! Watches: a plan made under the lock, and the stream that follows it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +18,11 @@ use crate::embedded::front::negotiation::{Representation, Shape};
 use crate::embedded::front::table::{self, IncludeObject};
 use crate::embedded::selector::Selector;
 use crate::embedded::served::Served;
-use crate::embedded::store::{Change, Compacted, Place, Scope, Stored};
+use crate::embedded::store::{Change, Compacted, Scope, Stored};
 use crate::embedded::world::World;
 
+/// The longest that a watch lasts: beyond any test, and within what the clock can add.
+const LONGEST: Duration = Duration::from_hours(24 * 365);
 /// How long a watch lasts that does not say so. The real server draws from 30 to 60 minutes.
 const LASTS: Duration = Duration::from_mins(45);
 
@@ -79,7 +80,8 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
         Representation::Table { .. } => Some(IncludeObject::parse(call.request.query.get("includeObject").unwrap_or_default())?),
         _ => None,
     };
-    let bookmarks = options.bookmarks.then_some(world.options.timing.bookmark);
+    let bookmarks = options.bookmarks.then_some(world.options.timing.bookmark.min(LONGEST));
+    let rolls = world.rolls_of(&call.kind, call.workspace.as_deref());
     let shard = &mut world.shards[call.shard];
     let revision = shard.store.revision();
     let latest = shard.store.latest(&call.kind.storage);
@@ -93,9 +95,9 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
         from: revision,
         first: Vec::new(),
         bookmarks,
-        lasts: options.timeout.map_or(LASTS, Duration::from_secs),
+        lasts: options.timeout.filter(|seconds| *seconds > 0).map_or(LASTS, Duration::from_secs).min(LONGEST),
         latest,
-        rolls: world.rolls_of(&call.kind.storage),
+        rolls,
         closed: world.closed.subscribe(),
         through: matches!(call.way, Way::Virtual { .. }),
         headed: false,
@@ -259,20 +261,25 @@ impl Following {
                 if self.plan.through { Step::Last(vec![error(&broken())]) } else { Step::End }
             }
             changed = latest.changed(), if latest.has_changed().is_ok() => { drop(changed); Step::Lines(Vec::new()) }
-            () = tokio::time::sleep_until(pause) => self.pause_is_over(),
+            () = tokio::time::sleep_until(pause) => self.pause_is_over(now().as_second()),
         }
     }
 
-    fn pause_is_over(&mut self) -> Step {
+    fn pause_is_over(&mut self, now: i64) -> Step {
         let at = Instant::now();
         if at >= self.until {
             return Step::End;
         }
         let Some(every) = self.plan.bookmarks else { return Step::Lines(Vec::new()) };
         self.next_bookmark = Some(at + every);
-        let revision = self.world.lock().shards[self.plan.shard].store.revision();
-        self.plan.from = self.plan.from.max(revision);
-        Step::Lines(vec![self.plan.bookmark(revision, None)])
+        // A bookmark says that everything before it was shown, so that what came meanwhile is shown first.
+        match self.news(now) {
+            Ok(mut lines) => {
+                lines.push(self.plan.bookmark(self.plan.from, None));
+                Step::Lines(lines)
+            }
+            Err(last) => Step::Last(last),
+        }
     }
 
     /// The events since the last look, or the error with which the watch ends.
@@ -288,16 +295,12 @@ impl Following {
             let message = format!("too old resource version: {} ({oldest})", self.plan.from);
             vec![error(&Refusal::expired(message))]
         })?;
-        let mut places = BTreeSet::<&Place>::new();
         let mut lines = Vec::new();
         for change in &changes {
-            places.insert(&change.place);
             lines.extend(self.plan.shown(change, now));
         }
-        if let Some(last) = changes.last() {
-            self.plan.from = last.revision.max(self.plan.from);
-        }
-        debug_assert!(self.plan.from <= revision || changes.is_empty());
+        // Whatever happened elsewhere is seen too: a quiet watch of a busy kind does not fall behind.
+        self.plan.from = self.plan.from.max(revision);
         Ok(lines)
     }
 }

@@ -18,7 +18,7 @@ use super::access::User;
 use super::access::tokens::Tokens;
 use super::dice::Dice;
 use super::profile::Options;
-use super::served::Served;
+use super::served::{Origin, Served};
 use super::store::{Place, Store};
 
 pub(crate) use objects::Draft;
@@ -73,7 +73,6 @@ pub(crate) type BindingKey = (Arc<str>, Arc<str>);
 pub(crate) type OwnedKey = (Arc<str>, Place);
 
 /// Everything.
-#[derive(Debug)]
 pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) shards: Vec<Shard>,
@@ -83,12 +82,14 @@ pub(crate) struct World {
     /// The time of the request or task that is under way.
     pub(crate) now: Timestamp,
     pub(crate) tasks: Tasks,
-    /// Counts the changes of a stored kind's schema: open watches of it end with an error.
-    rolls: BTreeMap<Arc<str>, watch::Sender<u64>>,
+    /// Counts the changes of a stored kind's schema, by the workspace of its definition: open watches of it end.
+    rolls: BTreeMap<(Arc<str>, Arc<str>), watch::Sender<u64>>,
     /// Counts the times all watches were closed.
     pub(crate) closed: watch::Sender<u64>,
     /// The bindings of each export, by shard: `(workspace, name)`.
     pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<BindingKey>>>,
+    /// The export under which `bindings` has a binding. Its workspace may be gone by now.
+    pub(crate) bound_to: BTreeMap<BindingKey, ExportKey>,
     /// Who is owned, by workspace and the owner's uid. An entry may be stale: the object says whether it is still owned.
     pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
     /// Objects that are stored without the annotation of their logical cluster, by stored kind.
@@ -99,6 +100,11 @@ pub(crate) struct World {
     exported: exported::Exported,
     next_shard: usize,
 }
+
+/// Kinds that are watched for another schema; from then on those that nobody watches any more are forgotten.
+const ROLLS: usize = 1024;
+/// How often one task is done at one instant. Each looks at everything at once, so that a handful is much.
+const AGAIN: u32 = 10_000;
 
 /// The workspace that all others are below.
 pub(crate) const ROOT: &str = "root";
@@ -123,6 +129,7 @@ impl World {
             rolls: BTreeMap::new(),
             closed: watch::Sender::new(0),
             bindings: BTreeMap::new(),
+            bound_to: BTreeMap::new(),
             owned: BTreeMap::new(),
             unmarked: BTreeSet::new(),
             tokens,
@@ -145,21 +152,35 @@ impl World {
         self.workspaces.get(workspace).map(|workspace| workspace.shard)
     }
 
-    /// Wakes when the schema of a stored kind is replaced.
-    pub(crate) fn rolls_of(&mut self, storage: &Arc<str>) -> watch::Receiver<u64> {
-        self.rolls.entry(storage.clone()).or_default().subscribe()
+    /// Wakes when the schema of a stored kind is replaced: for all workspaces that share it, or in the workspace whose definition it is.
+    pub(crate) fn rolls_of(&mut self, kind: &Served, workspace: Option<&str>) -> watch::Receiver<u64> {
+        if self.rolls.len() >= ROLLS {
+            self.rolls.retain(|_, roll| roll.receiver_count() > 0);
+        }
+        let of = workspace.filter(|_| kind.origin == Origin::Definition).unwrap_or_default();
+        self.rolls.entry((of.into(), kind.storage.clone())).or_default().subscribe()
     }
 
-    /// A stored kind has another schema now.
-    pub(crate) fn rolled(&mut self, storage: &Arc<str>) {
-        if let Some(roll) = self.rolls.get(storage) {
+    /// A stored kind has another schema now, in the workspace of its definition, or in all with `""`.
+    pub(crate) fn rolled(&mut self, workspace: &str, storage: &Arc<str>) {
+        if let Some(roll) = self.rolls.get(&(workspace.into(), storage.clone())) {
             roll.send_modify(|count| *count += 1);
         }
     }
 
     /// Does what is due by now, and what follows from it, until nothing is.
+    ///
+    /// A task that comes back [`AGAIN`] times at one instant would come back for ever: it is a defect, which is logged, and the task is dropped.
     pub(crate) fn settle(&mut self) {
+        let mut times = BTreeMap::<Task, u32>::new();
         while let Some(task) = self.tasks.due(self.now) {
+            let count = times.entry(task.clone()).or_default();
+            *count += 1;
+            if *count > AGAIN {
+                debug_assert!(false, "{task:?} does not come to an end");
+                tracing::error!(?task, "a task of the embedded control plane does not come to an end");
+                continue;
+            }
             self.perform(&task);
         }
     }

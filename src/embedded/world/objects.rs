@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Task, World};
 use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
+use crate::embedded::reconcile::{DEFINITION_FINALIZER, Propagation};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::{Place, Scope, Stored};
 
@@ -124,6 +125,9 @@ impl World {
         if draft.new == old && is_marked == was_marked {
             return if is_marked { old } else { unmarked(old) };
         }
+        if old["metadata"]["ownerReferences"] != draft.new["metadata"]["ownerReferences"] {
+            self.changes_owners(draft.kind, &draft.place, &old, &draft.new);
+        }
         if is_released(draft.kind, &draft.new) {
             // The answer is what was to be stored, and has the version before.
             let answer = if is_marked { draft.new.clone() } else { unmarked(draft.new.clone()) };
@@ -143,9 +147,11 @@ impl World {
     }
 
     /// Marks an object as being deleted, or takes it away when no finalizer keeps it. Returns it, and whether it is gone.
-    pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, finalizer: Option<&str>) -> Option<(Value, bool)> {
+    ///
+    /// Without a propagation an earlier one holds, and without that it is in the background.
+    pub(crate) fn delete(&mut self, kind: &Arc<Served>, place: &Place, propagation: Option<Propagation>) -> Option<(Value, bool)> {
         let old = self.stored(kind, place)?.value();
-        let Some(new) = self.deleted(kind, &old, finalizer) else { return Some((self.remove(kind, place, old), true)) };
+        let Some(new) = self.deleted(kind, &old, propagation) else { return Some((self.remove(kind, place, old), true)) };
         // It is written as it was read, with the annotation.
         if !self.unmarked.remove(&(kind.storage.clone(), place.clone())) && new == old {
             return Some((new, false));
@@ -154,14 +160,18 @@ impl World {
     }
 
     /// What a deletion leaves of an object, which is nothing when no finalizer keeps it.
-    pub(crate) fn deleted(&self, kind: &Served, old: &Value, finalizer: Option<&str>) -> Option<Value> {
+    pub(crate) fn deleted(&self, kind: &Served, old: &Value, propagation: Option<Propagation>) -> Option<Value> {
         let mut new = old.clone();
-        let metadata = &mut new["metadata"];
-        if let Some(finalizer) = finalizer {
-            let finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-            if !finalizers.iter().any(|there| there == finalizer) {
-                metadata["finalizers"] = finalizers.into_iter().chain([finalizer.into()]).collect();
+        if let Some(propagation) = propagation {
+            let finalizers = propagation.finalizers(&new["metadata"]["finalizers"]);
+            set(&mut new["metadata"], "finalizers", finalizers);
+        }
+        if is_definition(kind) && old["metadata"]["deletionTimestamp"].is_null() {
+            let mut finalizers = new["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if finalizers.iter().all(|there| there != DEFINITION_FINALIZER) {
+                finalizers.push(DEFINITION_FINALIZER.into());
             }
+            new["metadata"]["finalizers"] = finalizers.into();
         }
         if !is_kept(kind, &new) {
             return None;
@@ -244,7 +254,11 @@ pub(crate) fn count(kind: &Served, subresource: &str, old: &Value, new: &mut Val
 
 /// Whether objects of the kind count the changes of what they ask for.
 pub(crate) fn has_generation(kind: &Served) -> bool {
-    kind.origin != Origin::BuiltIn || &*kind.names.plural == "customresourcedefinitions"
+    kind.origin != Origin::BuiltIn || is_definition(kind)
+}
+
+fn is_definition(kind: &Served) -> bool {
+    kind.origin == Origin::BuiltIn && &*kind.names.plural == "customresourcedefinitions"
 }
 
 /// Whether anything besides metadata differs, and besides the status where it has an endpoint of its own.

@@ -2,7 +2,7 @@
 //!
 //! Pure: a queue over time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) enum Task {
     /// A `Workspace` object, by the workspace it is in and its name.
     Workspace(Arc<str>, Arc<str>),
+    /// A `Workspace` object whose logical cluster is there by now.
+    Initialise(Arc<str>, Arc<str>),
     /// A `LogicalCluster` that is being deleted.
     Emptying(Arc<str>),
     /// An `APIExport`.
@@ -43,18 +45,21 @@ pub(crate) enum Task {
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     queue: BTreeMap<(Timestamp, u64), Task>,
-    waiting: BTreeSet<Task>,
+    waiting: BTreeMap<Task, (Timestamp, u64)>,
     asked: u64,
 }
 
 impl Tasks {
-    /// Asks for a task after `delay`; one that waits already keeps its earlier time.
+    /// Asks for a task after `delay`; one that waits already is done at the earlier of both times.
     pub(crate) fn ask(&mut self, now: Timestamp, delay: Duration, task: Task) {
-        if !self.waiting.insert(task.clone()) {
-            return;
-        }
         let at = now.checked_add(SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX)).unwrap_or(Timestamp::MAX);
+        match self.waiting.get(&task) {
+            Some((before, _)) if *before <= at => return,
+            Some(later) => drop(self.queue.remove(later)),
+            None => {}
+        }
         self.asked += 1;
+        self.waiting.insert(task.clone(), (at, self.asked));
         self.queue.insert((at, self.asked), task);
     }
 
@@ -92,5 +97,18 @@ mod tests {
         let due: Vec<_> = std::iter::from_fn(|| tasks.due(later)).collect();
         assert_eq!(due, [task("b"), task("a")]);
         assert_eq!(tasks.next(), Some(start + SignedDuration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_task_that_waits_is_done_at_the_earlier_time_that_was_asked_for() {
+        let mut tasks = Tasks::default();
+        let task = Task::Emptying("a".into());
+        let start = Timestamp::UNIX_EPOCH;
+        for seconds in [9, 1, 5] {
+            tasks.ask(start, Duration::from_secs(seconds), task.clone());
+        }
+        assert_eq!(tasks.next(), Some(start + SignedDuration::from_secs(1)));
+        assert_eq!(tasks.due(start + SignedDuration::from_secs(1)), Some(task));
+        assert_eq!(tasks.next(), None);
     }
 }

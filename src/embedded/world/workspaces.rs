@@ -108,7 +108,10 @@ impl World {
     pub(crate) fn forget(&mut self, name: &str) {
         self.set_custom(name, |_| Vec::new());
         if let Some(workspace) = self.workspaces.remove(name) {
-            self.paths.remove(&workspace.path);
+            // By now the path may be that of another one.
+            if self.paths.get(&workspace.path).is_some_and(|other| **other == *name) {
+                self.paths.remove(&workspace.path);
+            }
         }
     }
 }
