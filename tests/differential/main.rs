@@ -16,6 +16,9 @@
 //! - `DIFFERENTIAL_SEED`: where the dice begin (1).
 //! - `DIFFERENTIAL_LANES`: how many lanes (6).
 //! - `DIFFERENTIAL_SHRINK`: 0 shows differences as they were found, without looking for the fewest operations that lead to each (1).
+//! - `DIFFERENTIAL_RECORD`: a file for the answers of a real kcp that is compared with itself; without it that is not done.
+//! - `DIFFERENTIAL_REPLAY`: such a file, to compare the embedded control plane with it in seconds and without a kcp; seed, lanes and number
+//!   of operations are those of the recording.
 //! - `KCP_TEST_KUBECONFIG`: the admin kubeconfig of a kcp that runs already, started with the users of [`target::TOKENS`].
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
@@ -260,21 +263,20 @@ async fn first_difference(targets: &[Arc<dyn Target>; 2], name: &str, operations
 /// The same operations in two sets of workspaces of one kcp: what differs here is luck, and the comparison must not see it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_kcp_answers_as_itself() {
+    let Some(file) = std::env::var_os("DIFFERENTIAL_RECORD").map(PathBuf::from) else { return };
     let (server, kcp, _folder) = real_kcp().await;
-    let mut run = Run::new("self");
-    let file = std::env::var_os("DIFFERENTIAL_RECORD");
-    run.recorder = file.map(|file| Arc::new(parking_lot::Mutex::new(Recorder::create(file.as_ref()).unwrap())));
-    let recorder = run.recorder.clone();
-    compare([kcp.clone(), kcp], run).await;
-    if let Some(recorder) = recorder {
-        recorder.lock().finish().unwrap();
-    }
+    let recorder = Arc::new(parking_lot::Mutex::new(Recorder::create(&file).unwrap()));
+    compare([kcp.clone(), kcp], Run { recorder: Some(recorder.clone()), ..Run::new("self") }).await;
+    recorder.lock().finish().unwrap();
     drop(server);
 }
 
 /// The embedded control plane beside a real kcp.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_control_plane_answers_as_a_real_kcp() {
+    if ["DIFFERENTIAL_RECORD", "DIFFERENTIAL_REPLAY"].iter().any(|name| std::env::var_os(name).is_some()) {
+        return;
+    }
     let (server, kcp, _folder) = real_kcp().await;
     compare([kcp, Arc::new(Embedded::start())], Run::new("both")).await;
     drop(server);

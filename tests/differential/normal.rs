@@ -254,7 +254,12 @@ fn metadata(object: &mut Value, reading: Reading, memory: &mut Memory) {
         } else {
             format!("<version {} of this object>", memory.version(&uid, &version)).into()
         };
-        let cluster = text(&metadata["annotations"]["kcp.io/cluster"]);
+        let mut cluster = text(&metadata["annotations"]["kcp.io/cluster"]);
+        if !cluster.is_empty() && cluster != "root" && !cluster.starts_with('<') {
+            // A workspace that the plan made and does not know.
+            "<other>".clone_into(&mut cluster);
+            metadata["annotations"]["kcp.io/cluster"] = "<other>".into();
+        }
         if !uid.is_empty() && !cluster.is_empty() {
             let workspace = cluster.trim_matches(['<', '>']);
             memory.name(&format!("{workspace}/{kind}/{}/{}", text(&metadata["namespace"]), text(&metadata["name"])), &uid);

@@ -42,6 +42,11 @@ impl Call<'_> {
             if through && refusal.reason == "NotAcceptable" && refusal.message.starts_with("only the following") {
                 return Refusal::not_acceptable("application/json, application/yaml");
             }
+            if self.is_native() && shape != Shape::Watch && refusal.message.starts_with("only the following") {
+                let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+                let message = format!("406: Not Acceptable\n\nAvailable representations: {all}");
+                return Refusal { message, details: json!({}), ..refusal };
+            }
             if self.is_native() {
                 let own = format!("*core.{}", self.kind.names.list_kind);
                 return Refusal { message: refusal.message.replace("*unstructured.UnstructuredList", &own), ..refusal };
@@ -227,12 +232,13 @@ fn expired(continued: bool) -> Refusal {
 
 pub(super) fn token(revision: u64, last: &Place) -> String {
     let start = format!("{}/{}/{}", last.workspace, last.namespace, last.name);
-    base64::encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes())
+    base64::encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string().as_bytes()).trim_end_matches('=').to_owned()
 }
 
 fn untoken(token: &str) -> Result<(u64, Place), Refusal> {
     let invalid = |why: &str| Refusal::bad_request(format!("invalid continue token: {why}"));
-    let bytes = base64::decode(token).ok_or_else(|| invalid("continue key is not valid: illegal base64 data at input byte 0"))?;
+    let padded = format!("{token}{}", "=".repeat((4 - token.len() % 4) % 4));
+    let bytes = base64::decode(&padded).ok_or_else(|| invalid("continue key is not valid: illegal base64 data at input byte 0"))?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
         let first = bytes.first().map_or_else(String::new, |byte| char::from(*byte).to_string());
         invalid(&format!("continue key is not valid: invalid character '{first}' looking for beginning of value"))

@@ -170,6 +170,12 @@ fn call<'a>(
     Call { request, user, way, workspace, shard, kind, namespace, name, subresource }
 }
 
+/// 405 of a path that is there and does not know the method.
+fn not_allowed(about: crate::embedded::errors::About<'_>) -> Refusal {
+    let message = "the server does not allow this method on the requested resource".to_owned();
+    Refusal { message, details: json!({}), ..Refusal::method_not_allowed(about, "") }
+}
+
 fn attributes<'a>(request: &Request, target: &'a Target) -> Attributes<'a> {
     Attributes {
         verb: request.verb(),
@@ -189,6 +195,10 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         ("POST", Some(_), "token") if &*call.kind.names.plural == "serviceaccounts" => return super::create::token(world, call),
         ("GET" | "PUT" | "PATCH", Some(_), "status") if call.kind.status => {}
         ("PUT", Some(_), "finalize") if &*call.kind.names.plural == "namespaces" => {}
+        ("POST", Some(_), "") if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => return Err(not_allowed(about)),
+        (_, _, "") if call.request.verb().is_empty() && call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => {
+            return Err(not_allowed(about));
+        }
         (_, _, "") => {}
         _ if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => return Err(route::unknown_below(&call.kind.names.group)),
         ("GET", Some(_), _) => return Err(Refusal::not_found(about)),
@@ -204,10 +214,7 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         // A GET of one object that asks for a watch gets the object.
         ("get" | "watch", Some(name)) => super::list::get(world, call, name),
         ("create", _) => super::create::create(world, call),
-        ("update" | "patch", None) if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => {
-            let message = "the server does not allow this method on the requested resource".to_owned();
-            Err(Refusal { message, details: json!({}), ..Refusal::method_not_allowed(about, "") })
-        }
+        ("update" | "patch", None) if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => Err(not_allowed(about)),
         ("update" | "patch", None) => Err(Refusal::bad_request("name must be provided")),
         ("update", Some(name)) => super::update::put(world, call, name),
         ("patch", Some(name)) => super::update::patch(world, call, name),
@@ -236,7 +243,7 @@ fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, virtually: b
         What::Objects(_) => None,
     };
     let core = matches!(what, What::Resources(group, _) if group.is_empty());
-    let mut document = found.ok_or_else(|| if core { route::unknown_below("") } else { not_found() })?;
+    let mut document = found.ok_or_else(|| if core && !virtually { route::unknown_below("") } else { not_found() })?;
     if virtually && is_missing(&document) {
         return Err(not_found());
     }

@@ -36,7 +36,7 @@ pub(super) fn put(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let options = options::write(&call.request.query, "UpdateOptions", false)?;
     let virtually = matches!(call.way, Way::Virtual { .. });
     let decoded = body::object(&call.kind, &call.request.content_type, &call.request.body, options.unknown, virtually)?;
-    is_named(&decoded.object, call, name)?;
+    is_named(&decoded.object, call, name).map_err(|refusal| refusal.warning(decoded.warnings.clone()))?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
     if new["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
         let why = format!("the name of the object ({name} based on URL) was undeterminable: name must be provided");
@@ -117,6 +117,10 @@ fn mismatched(call: &Call<'_>, raw: &Value) -> Result<(), Refusal> {
             let what = if value.is_number() { "number" } else { "bool" };
             let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
             let words = format!("json: cannot unmarshal {what} into Go struct field {}.{field} of type string", call.kind.names.kind);
+            if call.way != Way::Direct {
+                let (version, kind) = (&call.kind.version, &call.kind.names.kind);
+                return Err(Refusal::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {words}")));
+            }
             let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {words}"));
             return Err(Refusal::invalid(About { group: "", kind: "", name: "" }, &[cause]));
         }

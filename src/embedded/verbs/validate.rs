@@ -13,6 +13,7 @@ use crate::embedded::world::World;
 pub(super) fn create(world: &World, kind: &Served, workspace: &Arc<str>, new: &Value) -> Vec<Cause> {
     let mut causes = wrong_kind(kind, new);
     causes.extend(meta::validate(kind, new));
+    causes.extend(finalizers(kind, new));
     let mut causes = kind.schema.validate_besides(new, None, causes);
     causes.extend(special(world, kind, workspace, None, new));
     causes
@@ -34,6 +35,19 @@ pub(super) fn update(world: &World, kind: &Served, workspace: &Arc<str>, old: &V
         causes.extend(special(world, kind, workspace, Some(old), new));
     }
     causes
+}
+
+/// Native kinds take only finalizers with a domain, and those of Kubernetes itself.
+fn finalizers(kind: &Served, new: &Value) -> Vec<Cause> {
+    let all = new["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate();
+    let known = ["orphan", "foregroundDeletion", "kubernetes"];
+    let wrong = all.filter(|(_, name)| kind.origin == Origin::BuiltIn && !name.contains('/') && !known.contains(name));
+    let words = "name is neither a standard finalizer name nor is it fully qualified";
+    wrong
+        .map(|(at, name)| {
+            Cause::new("FieldValueInvalid", format!("metadata.finalizers[{at}]"), format!("Invalid value: {name:?}: {words}"))
+        })
+        .collect()
 }
 
 fn wrong_kind(kind: &Served, new: &Value) -> Vec<Cause> {
