@@ -26,7 +26,19 @@ const NAMED: Heading = ("Name", "string", "name", 0, NAME);
 const AGED: Heading = ("Age", "string", "", 0, CREATED);
 const CREATED_AT: &[Heading] = &[NAMED, ("Created At", "date", "", 0, CREATED)];
 const NAMESPACE: &[Heading] = &[NAMED, ("Status", "string", "", 0, "The status of the namespace"), AGED];
-const CONFIG_MAP: &[Heading] = &[NAMED, ("Data", "string", "", 0, "How many entries there are."), AGED];
+const CONFIG_MAP: &[Heading] = &[
+    NAMED,
+    (
+        "Data",
+        "string",
+        "",
+        0,
+        "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' or '.'. Values with non-UTF-8 byte \
+         sequences must use the BinaryData field. The keys stored in Data must not overlap with the keys in the BinaryData field, this is \
+         enforced during validation process.",
+    ),
+    AGED,
+];
 const SECRET: &[Heading] =
     &[NAMED, ("Type", "string", "", 0, "What the secret is for."), ("Data", "string", "", 0, "How many entries there are."), AGED];
 const SERVICE_ACCOUNT: &[Heading] = &[NAMED, ("Secrets", "string", "", 0, "How many secrets are listed."), AGED];

@@ -201,7 +201,7 @@ impl World {
                 match new {
                     Some(new) if is_of(&old.origin, binding) => {
                         if new.open_api != old.open_api {
-                            replaced.push(old.storage.clone());
+                            replaced.push(new.clone());
                         }
                     }
                     _ => kept.push(old),
@@ -209,8 +209,24 @@ impl World {
             }
             kept.into_iter().chain(served).collect()
         });
-        for storage in replaced {
-            self.rolled("", &storage);
+        for kind in replaced {
+            self.reread(workspace, &kind);
+            self.rolled("", &kind.storage);
+        }
+    }
+
+    /// What is stored is read by the new schema: without fields that it does not know, and with its defaults. Nobody has written that.
+    fn reread(&mut self, workspace: &Arc<str>, kind: &Arc<Served>) {
+        for old in self.all(kind, workspace) {
+            let mut new = old.clone();
+            kind.schema.prune(&mut new);
+            kind.schema.default(&mut new);
+            let text = |field: &str| old["metadata"][field].as_str().unwrap_or_default();
+            let place = Place::new(workspace, text("namespace"), text("name"));
+            let Some(shard) = self.shard_of(workspace).filter(|_| new != old) else { continue };
+            self.shards[shard].store.reread(&kind.storage, &place, &new);
+            // The next write stores other bytes, whatever it says.
+            self.unmarked.insert((kind.storage.clone(), place));
         }
     }
 

@@ -163,6 +163,14 @@ impl Store {
         change
     }
 
+    /// Shows an object in another way from now on, which is no change of it.
+    pub(crate) fn reread(&mut self, kind: &str, place: &Place, object: &Value) {
+        let objects = self.kinds.get_mut(kind).map(|kind| &mut kind.objects);
+        if let Some(stored) = objects.and_then(|objects| objects.get_mut(place)) {
+            *stored = Arc::new(Stored { json: serde_json::to_vec(object).unwrap_or_default().into(), revision: stored.revision });
+        }
+    }
+
     /// Wakes with every change of the kind.
     pub(crate) fn latest(&mut self, kind: &Arc<str>) -> watch::Receiver<u64> {
         self.kinds.entry(kind.clone()).or_default().latest.subscribe()

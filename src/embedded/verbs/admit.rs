@@ -245,14 +245,16 @@ fn workspace_is_made(world: &World, call: &Call<'_>, parent: &Arc<str>, new: &mu
     let path = if path.is_empty() { world.path(&at) } else { path.to_owned() };
     new["spec"]["type"] = json!({"name": type_name, "path": path});
     let user = &call.user;
-    let mut owner = json!({"username": user.name, "groups": user.groups});
+    // In the order of Go's fields.
+    let mut owner = format!("{{\"username\":{}", json!(user.name));
     if !user.uid.is_empty() {
-        owner["uid"] = user.uid.clone().into();
+        owner += &format!(",\"uid\":{}", json!(user.uid));
     }
+    owner += &format!(",\"groups\":{}", json!(user.groups));
     if !user.extra.is_empty() {
-        owner["extra"] = json!(user.extra);
+        owner += &format!(",\"extra\":{}", json!(user.extra));
     }
-    new["metadata"]["annotations"][OWNER] = owner.to_string().into();
+    new["metadata"]["annotations"][OWNER] = (owner + "}").into();
     new["status"] = json!({"phase": "Scheduling"});
     Ok(())
 }

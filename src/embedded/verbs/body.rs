@@ -154,6 +154,10 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
             _ => refusal,
         });
     }
+    if text("kind") != &*kind.names.kind {
+        // No schema is known for it, so that nothing is unknown; it is refused later.
+        return tidy(kind, object, Unknown::Ignore, &[]);
+    }
     tidy(kind, object, unknown, &[])
 }
 

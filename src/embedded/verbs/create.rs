@@ -132,8 +132,11 @@ fn make_or_rehearse(
     if !options.dry_run && !options.applied && new["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != "0") {
         return Err(Refusal::unreasoned(500, "resourceVersion should not be set on objects to be created"));
     }
-    if world.stored(kind, &place).is_some() {
-        return Err(Refusal::already_exists(kind.about(&name)));
+    if let Some(there) = world.stored(kind, &place) {
+        let refusal = Refusal::already_exists(kind.about(&name));
+        let leaving = there.value()["metadata"]["deletionTimestamp"].is_string();
+        let message = if leaving { format!("object is being deleted: {}", refusal.message) } else { refusal.message };
+        return Err(Refusal { message, ..refusal });
     }
     admit::encoded(kind, &mut new);
     let new = convert::stored(kind, new);

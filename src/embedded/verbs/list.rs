@@ -23,6 +23,9 @@ impl Call<'_> {
     pub(super) fn selector(&self) -> Result<Selector, Refusal> {
         let query = &self.request.query;
         let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
+        if query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.namespace")) && !self.kind.namespaced {
+            return Err(Refusal::bad_request("field label not supported: metadata.namespace"));
+        }
         // The key of a list over all workspaces begins with a workspace, so that none begins with the namespace that a selector asks for.
         let namespaced = query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.namespace="));
         let selector = if self.workspace.is_none() && namespaced { selector.with_label("", "nothing has this") } else { selector };
@@ -127,7 +130,14 @@ pub(super) fn list(world: &World, call: &Call<'_>) -> Answer {
         }
         Representation::Table { v1 } => shown(call, &values(), &meta, world.now.as_second(), v1),
         Representation::Partial { v1 } => {
-            let list = table::partial_list(&values(), &meta);
+            let mut objects = values();
+            if call.workspace.is_none() {
+                // kcp tells so which version a list over all workspaces is of.
+                for object in &mut objects {
+                    object["metadata"]["annotations"]["kcp.io/original-api-version"] = call.kind.api_version().into();
+                }
+            }
+            let list = table::partial_list(&objects, &meta);
             Ok(json(200, &if v1 { list } else { table::in_v1beta1(list) }))
         }
     }

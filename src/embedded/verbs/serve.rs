@@ -62,7 +62,7 @@ fn direct(world: &mut World, request: &Request, user: &User, workspace: &str) ->
             let name = name.ok_or_else(not_found)?;
             let kinds = world.kinds(&name);
             let host = world.options.url.split_once("://").map_or("", |(_, host)| host);
-            return documents(&kinds, what, request, Some(host));
+            return documents(&kinds, what, request, false, host);
         }
     };
     let bound = name.as_deref().and_then(|name| world.bound_kind(name, &target.group, &target.resource));
@@ -105,7 +105,8 @@ fn virtually(world: &mut World, request: &Request, user: &User, [provider, expor
             access::content(world, &provider, &export, &user, "get")
                 .map_err(|_| access::denied(&user, &Attributes::of_path("get", &path)))?;
             let kinds = world.virtual_kinds(&provider, &object);
-            return documents(&kinds, what, request, None);
+            let host = world.options.url.split_once("://").map_or("", |(_, host)| host);
+            return documents(&kinds, what, request, true, host);
         }
     };
     let attributes = attributes(request, target);
@@ -189,7 +190,7 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
         ("GET" | "PUT" | "PATCH", Some(_), "status") if call.kind.status => {}
         ("PUT", Some(_), "finalize") if &*call.kind.names.plural == "namespaces" => {}
         (_, _, "") => {}
-        _ if call.kind.origin == Origin::BuiltIn => return Err(route::unknown_below(&call.kind.names.group)),
+        _ if call.kind.origin == Origin::BuiltIn && call.way == Way::Direct => return Err(route::unknown_below(&call.kind.names.group)),
         ("GET", Some(_), _) => return Err(Refusal::not_found(about)),
         (_, _, "status") if call.kind.status => return Err(Refusal::method_not_allowed(about, call.request.verb())),
         _ => return Err(Refusal::not_found(about)),
@@ -217,9 +218,9 @@ fn run(world: &mut World, call: &Call<'_>) -> Answer {
 }
 
 /// Discovery, and what else describes the kinds.
-/// `host` is where the server is reached, none for a virtual workspace.
-fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, host: Option<&str>) -> Answer {
-    let virtually = host.is_none();
+/// `address` is where the server is reached.
+fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, virtually: bool, address: &str) -> Answer {
+    let host = Some(address).filter(|_| !virtually);
     let found = match what {
         What::Versions => Some(discovery::api_versions()),
         What::Groups => Some(discovery::api_groups(kinds)),
@@ -240,7 +241,12 @@ fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, host: Option
         return Err(not_found());
     }
     match host {
-        None => virtual_discovery(&mut document, &request.raw_path),
+        None => {
+            virtual_discovery(&mut document, &request.raw_path);
+            if document["kind"] == "APIVersions" {
+                discovery::address(&mut document, kinds, address);
+            }
+        }
         Some(host) => discovery::address(&mut document, kinds, host),
     }
     Ok(json(200, &document))
@@ -253,9 +259,6 @@ fn is_missing(document: &Value) -> bool {
 
 /// Discovery as a virtual workspace writes it: verbs by name, hashes of its own, no address, and of bindings only how to read them.
 fn virtual_discovery(document: &mut Value, path: &str) {
-    if let Some(fields) = document.as_object_mut() {
-        fields.remove("serverAddressByClientCIDRs");
-    }
     for group in document.get_mut("groups").and_then(Value::as_array_mut).into_iter().flatten() {
         group.as_object_mut().map(|group| group.remove("serverAddressByClientCIDRs"));
     }

@@ -94,10 +94,6 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     }
     let patched: Patch = if media_type == JSON_PATCH { json_patch } else { merge_patch };
     let bytes = &call.request.body;
-    if media_type != JSON_PATCH {
-        // A patch that cannot be read is refused before anything is looked for.
-        readable(bytes)?;
-    }
     let Some(old) = current(world, call, name) else {
         return Err(Refusal::not_found(call.kind.about(name)));
     };
@@ -184,6 +180,9 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let kind = &call.kind;
     let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
     let mut config: Value = serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+    if config.is_null() {
+        config = Value::Object(serde_json::Map::new());
+    }
     if !config.is_object() {
         let what = match config {
             Value::Array(_) => "array",
@@ -199,7 +198,7 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     }
     is_named(&config, call, name)?;
     meta::normalise(kind, &mut config)?;
-    if config["kind"].as_str().is_some_and(|given| given != &*kind.names.kind) {
+    if config["kind"] != *kind.names.kind {
         let (version, given) = (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
         let slash = if version.contains('/') { "" } else { "/" };
         return Err(Refusal::bad_request(format!("invalid object type: {slash}{version}, Kind={given}")));
@@ -217,9 +216,8 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let writer = Writer { manager, operation: Operation::Apply, api_version: &api_version, subresource, time: &stamp };
     let live = current(world, call, name);
     let through = matches!(call.way, Way::Virtual { .. });
-    if live.is_none() && !subresource.is_empty() {
-        let about = kind.about(name);
-        return Err(if through { Refusal::method_not_allowed(about, "create") } else { Refusal::not_found(about) });
+    if live.is_none() && !subresource.is_empty() && !through {
+        return Err(Refusal::not_found(kind.about(name)));
     }
     if let (None, Some(uid)) = (&live, config["metadata"]["uid"].as_str()) {
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
@@ -240,6 +238,9 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
         if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind.about_kind(name), &causes)) }
     };
     let mut merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
+    if live.is_none() && !subresource.is_empty() {
+        return Err(Refusal::method_not_allowed(kind.about(name), "create"));
+    }
     removed(&merged)?;
     for object in [&mut merged, &mut config] {
         object["metadata"]["name"] = name.into();
@@ -250,7 +251,7 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let Some(old) = live else {
         let (new, manager) = if through { (config, Some(manager)) } else { (merged, None) };
         let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
-        let made = create::make(world, call, new, WriteOptions { applied: true, ..options }, manager)?;
+        let made = create::make(world, call, new, WriteOptions { applied: !through, ..options }, manager)?;
         return Ok(Reply::Json { code: if through { 200 } else { 201 }, body: bytes_of(&made), warnings: Vec::new() });
     };
     // Through a virtual workspace the merged object is put, with its managed fields, by one who updates.
@@ -303,7 +304,9 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
 fn is_current(call: &Call<'_>, old: &Value, new: &Value, name: &str, versioned: bool) -> Result<(), Refusal> {
     let kind = &call.kind;
     let (there, given) = (&old["metadata"]["resourceVersion"], &new["metadata"]["resourceVersion"]);
-    if let Some(uid) = new["metadata"]["uid"].as_str().filter(|uid| versioned && old["metadata"]["uid"] != *uid) {
+    if let Some(uid) =
+        new["metadata"]["uid"].as_str().filter(|uid| (versioned || call.way != Way::Direct) && old["metadata"]["uid"] != *uid)
+    {
         return Err(another(call, name, uid, old["metadata"]["uid"].as_str().unwrap_or_default()));
     }
     match given.as_str() {
