@@ -219,7 +219,6 @@ fn objects(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         ["namespaces", name] => target(None, "namespaces", Some(name), ""),
         ["namespaces", namespace, resource] => target(Some(namespace), resource, None, ""),
         ["namespaces", namespace, resource, name] => target(Some(namespace), resource, Some(name), ""),
-        ["namespaces", namespace, resource, name, subresource] => target(Some(namespace), resource, Some(name), subresource),
         [resource, name] => target(None, resource, Some(name), ""),
         // What follows a subresource is not looked at.
         ["namespaces", namespace, resource, name, subresource, ..] => target(Some(namespace), resource, Some(name), subresource),

@@ -41,11 +41,11 @@ impl Recorded {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let mut operations = VecDeque::new();
         for line in text.lines() {
-            let mut line: Value = serde_json::from_str(line)?;
-            if line["lane"] == lane {
-                normal::recorded(&mut line["answers"]);
-                let answers = line["answers"].as_array_mut().map(std::mem::take).unwrap_or_default();
-                operations.push_back((line["operation"].as_str().unwrap_or_default().to_owned(), answers.into()));
+            let mut entry: Value = serde_json::from_str(line)?;
+            if entry["lane"] == lane {
+                normal::recorded(&mut entry["answers"]);
+                let answers = entry["answers"].as_array_mut().map(std::mem::take).unwrap_or_default();
+                operations.push_back((entry["operation"].as_str().unwrap_or_default().to_owned(), answers.into()));
             }
         }
         Ok(Self { operations, now: VecDeque::new() })
@@ -60,7 +60,6 @@ impl Recorded {
             }
             Some((text, _)) => {
                 super::say(&format!("the recording is of another plan: {text}\nnow {operation}"));
-                self.operations.clear();
                 false
             }
             None => false,

@@ -74,10 +74,13 @@ pub(super) fn make(
     options: WriteOptions,
     manager: Option<&str>,
 ) -> Result<Value, Refusal> {
-    let dice = options.dry_run.then(|| world.dice.clone());
+    // What a rehearsal draws is its own: what comes after it is as if it had not been, and no two of them draw the same.
+    if options.dry_run {
+        std::mem::swap(&mut world.dice, &mut world.rehearsal);
+    }
     let made = make_or_rehearse(world, call, object, options, manager);
-    if let Some(dice) = dice {
-        world.dice = dice;
+    if options.dry_run {
+        std::mem::swap(&mut world.dice, &mut world.rehearsal);
     }
     made
 }

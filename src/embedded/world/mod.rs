@@ -79,6 +79,8 @@ pub(crate) struct World {
     pub(crate) workspaces: BTreeMap<Arc<str>, Workspace>,
     pub(crate) paths: BTreeMap<String, Arc<str>>,
     pub(crate) dice: Dice,
+    /// The dice of dry runs.
+    pub(crate) rehearsal: Dice,
     /// The time of the request or task that is under way.
     pub(crate) now: Timestamp,
     pub(crate) tasks: Tasks,
@@ -124,6 +126,7 @@ impl World {
             workspaces: BTreeMap::new(),
             paths: BTreeMap::new(),
             dice: Dice::new(options.seed),
+            rehearsal: Dice::new(!options.seed),
             now: options.started,
             tasks: Tasks::default(),
             rolls: BTreeMap::new(),

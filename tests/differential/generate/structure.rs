@@ -88,7 +88,7 @@ impl Generator {
             }
         }
         let mut steps = Self::decide(&decision);
-        for name in ["configmaps", "secrets", "events"] {
+        for name in ["configmaps", "secrets"] {
             for workspace in ["t1", "*"] {
                 let list = Call::get(format!("{}/api/v1/{name}", through("lab", workspace)));
                 steps.push(Step::Late(list, SOON));
@@ -120,7 +120,6 @@ impl Generator {
             Step::Pause(HEARD),
             // The labels of claimed objects follow.
             Step::Until(Call::get(format!("{}/api/v1/configmaps", direct("t1"))), Holds::Code(200), SOON),
-            Step::Until(Call::get(format!("{}/api/v1/events", direct("t1"))), Holds::Code(200), SOON),
         ]
     }
 
