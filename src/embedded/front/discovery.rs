@@ -88,18 +88,12 @@ fn addresses() -> Value {
 }
 
 /// Says where the server is, and of groups that definitions make nothing.
-pub fn address(document: &mut Value, kinds: &[Arc<Served>], host: &str) {
+pub fn address(document: &mut Value, host: &str) {
     let here = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]);
     if let Some(addresses) = document.get_mut("serverAddressByClientCIDRs") {
         addresses.clone_from(&here);
     }
     let Some(groups) = document.get_mut("groups").and_then(Value::as_array_mut) else { return };
-    for (name, version) in UNSERVED {
-        if !groups.iter().any(|group| group["name"] == name) && kinds.iter().any(|kind| kind.origin == Origin::BuiltIn) {
-            let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
-            groups.push(json!({"name": name, "versions": [version], "preferredVersion": version}));
-        }
-    }
     for group in groups {
         let is_native = FIRST.iter().any(|first| group["name"] == *first);
         match group.as_object_mut() {
@@ -114,10 +108,6 @@ pub fn address(document: &mut Value, kinds: &[Arc<Served>], host: &str) {
 pub fn hash(text: &str) -> String {
     super::base64(&Sha256::digest(text)[..8])
 }
-
-/// Groups that kcp lists and we serve nothing of.
-const UNSERVED: [(&str, &str); 4] =
-    [("admissionregistration.k8s.io", "v1"), ("certificates.k8s.io", "v1"), ("cache.kcp.io", "v1alpha1"), ("topology.kcp.io", "v1alpha1")];
 
 fn group_entry(kinds: &[Arc<Served>], group: &str) -> Option<Value> {
     let versions = preferred(kinds, group);

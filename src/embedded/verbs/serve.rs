@@ -251,10 +251,10 @@ fn documents(kinds: &[Arc<Served>], what: &What, request: &Request, virtually: b
         None => {
             virtual_discovery(&mut document, &request.raw_path);
             if document["kind"] == "APIVersions" {
-                discovery::address(&mut document, kinds, address);
+                discovery::address(&mut document, address);
             }
         }
-        Some(host) => discovery::address(&mut document, kinds, host),
+        Some(host) => discovery::address(&mut document, host),
     }
     Ok(json(200, &document))
 }
