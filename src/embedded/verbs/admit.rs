@@ -246,15 +246,10 @@ fn workspace_is_made(world: &World, call: &Call<'_>, parent: &Arc<str>, new: &mu
     new["spec"]["type"] = json!({"name": type_name, "path": path});
     let user = &call.user;
     // In the order of Go's fields.
-    let mut owner = format!("{{\"username\":{}", json!(user.name));
-    if !user.uid.is_empty() {
-        owner += &format!(",\"uid\":{}", json!(user.uid));
-    }
-    owner += &format!(",\"groups\":{}", json!(user.groups));
-    if !user.extra.is_empty() {
-        owner += &format!(",\"extra\":{}", json!(user.extra));
-    }
-    new["metadata"]["annotations"][OWNER] = (owner + "}").into();
+    let uid = if user.uid.is_empty() { String::new() } else { format!(",\"uid\":{}", json!(user.uid)) };
+    let extra = if user.extra.is_empty() { String::new() } else { format!(",\"extra\":{}", json!(user.extra)) };
+    let owner = format!("{{\"username\":{}{uid},\"groups\":{}{extra}}}", json!(user.name), json!(user.groups));
+    new["metadata"]["annotations"][OWNER] = owner.into();
     new["status"] = json!({"phase": "Scheduling"});
     Ok(())
 }
