@@ -130,8 +130,9 @@ impl World {
         }
         if is_released(draft.kind, &draft.new) {
             // The answer is what was to be stored, and has the version before.
-            let answer = if is_marked { draft.new.clone() } else { unmarked(draft.new.clone()) };
-            self.remove(draft.kind, &draft.place, draft.new);
+            let answer = if is_marked { draft.new } else { unmarked(draft.new) };
+            // Watches are told what was stored last, with what kept it.
+            self.remove(draft.kind, &draft.place, old);
             return answer;
         }
         self.store(draft.kind, &draft.place, draft.new)
