@@ -207,8 +207,14 @@ async fn compare(targets: [Arc<dyn Target>; 2], run: Run) {
         let rerun = async |operations: &[Operation]| first_difference(&targets, &format!("{}s{index}", run.name), operations).await;
         let (operations, difference) = if number("DIFFERENTIAL_SHRINK", 1) == 0 {
             (first.operations.last().cloned().into_iter().collect(), first.difference.clone())
+        } else if let Some(shrunk) = shrink::shrink(first.operations.clone(), first.difference.clone(), left, rerun).await {
+            shrunk
         } else {
-            shrink::shrink(first.operations.clone(), first.difference.clone(), left, rerun).await
+            say(&format!(
+                "came once, and not when all of its lane was played again: {}",
+                report::difference(run.seed, *lane, &first.operations[first.operations.len() - 1..], &first.difference)
+            ));
+            continue;
         };
         failures.push(format!("{count} × {signature}\n{}", report::difference(run.seed, *lane, &operations, &difference)));
     }

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::lane::Difference;
 use super::plan::Operation;
 
-/// The shortest list that was found in time: whole parts are left out as long as a difference in the same kind of operation remains.
+/// The shortest list that was found in time: whole parts are left out as long as a difference in the same kind of operation remains. `None`
+/// when it does not come again though everything is played once more: the real server's controllers had run in another order.
 ///
 /// `run` runs operations on fresh workspaces and returns the first difference.
 pub(crate) async fn shrink(
@@ -15,9 +16,10 @@ pub(crate) async fn shrink(
     first: Difference,
     within: Duration,
     mut run: impl AsyncFnMut(&[Operation]) -> Option<(usize, Difference)>,
-) -> (Vec<Operation>, Difference) {
+) -> Option<(Vec<Operation>, Difference)> {
     let began = Instant::now();
     let (mut operations, mut difference) = (operations, first);
+    let mut again = false;
     // Most differences are about one object: what never names it can go at once.
     if let Some(last) = operations.last() {
         let about = last.objects();
@@ -30,7 +32,13 @@ pub(crate) async fn shrink(
         {
             operations = related[..=at].to_vec();
             difference = found;
+            again = true;
         }
+    }
+    if !again && !within.is_zero() {
+        let (at, found) = run(&operations).await.filter(|(_, found)| found.kind == difference.kind)?;
+        operations.truncate(at + 1);
+        difference = found;
     }
     let mut part = operations.len().div_ceil(2).max(1);
     loop {
@@ -39,7 +47,7 @@ pub(crate) async fn shrink(
         // The last one is where the difference is.
         while start + 1 < operations.len() {
             if began.elapsed() >= within {
-                return (operations, difference);
+                return Some((operations, difference));
             }
             let end = (start + part).min(operations.len() - 1);
             let without: Vec<Operation> = operations[..start].iter().chain(&operations[end..]).cloned().collect();
@@ -53,7 +61,7 @@ pub(crate) async fn shrink(
             }
         }
         if part == 1 && !shorter {
-            return (operations, difference);
+            return Some((operations, difference));
         }
         part = part.div_ceil(2).max(1).min(operations.len().max(1));
     }
@@ -91,8 +99,15 @@ mod tests {
             }
             None
         };
-        let (operations, _) = shrink(operations, difference, Duration::from_mins(1), run).await;
+        let (operations, _) = shrink(operations, difference, Duration::from_mins(1), run).await.expect("it comes again");
         operations.iter().map(|operation| operation.to_string().rsplit('/').next().unwrap().to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_does_not_come_again_is_no_difference() {
+        let operations = vec![get("a"), get("b")];
+        let difference = found(&operations[1]);
+        assert!(shrink(operations, difference, Duration::from_mins(1), async |_: &[Operation]| None).await.is_none());
     }
 
     #[tokio::test]

@@ -90,7 +90,8 @@ impl Generator {
         let mut steps = Self::decide(&decision);
         for name in ["configmaps", "secrets"] {
             for workspace in ["t1", "*"] {
-                let list = Call::get(format!("{}/api/v1/{name}", through("lab", workspace)));
+                // Whether it may be listed; what is found of a native kind is kcp's luck for a while.
+                let list = Call::get(format!("{}/api/v1/{name}?fieldSelector=metadata.name%3Dno-such-name", through("lab", workspace)));
                 steps.push(Step::Late(list, SOON));
             }
         }
@@ -209,6 +210,9 @@ impl Generator {
             Step::Call(Call::new(Who::Admin, "POST", format!("{inside}/default/configmaps")).body(&map)),
             Step::Call(Call::get(format!("{inside}/default/configmaps/x"))),
             Step::Call(Call::get(inside.clone()).by(Who::Nobody)),
+            // Deleted in the midst of its making, it is what kcp's controllers had got to.
+            Step::Until(Call::get(one.clone()), Holds::Is("/status/phase", json!("Ready")), STRUCTURE),
+            Step::Pause(HEARD),
             Step::Call(Call::new(Who::Admin, "DELETE", one.clone())),
             Step::Until(Call::get(one), Holds::Code(404), STRUCTURE),
             Step::Until(Call::get(inside), Holds::Code(403), STRUCTURE),
