@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::embedded::Embedded;
 use super::generate::Generator;
 use super::plan::Operation;
+use super::run::first_difference;
 use super::target::{Got, Sent, Target};
-use super::{first_difference, report, shrink};
+use super::{report, shrink};
 
 /// Counts the generations of widgets wrongly: the second is the first.
 struct Wrong(Embedded);
