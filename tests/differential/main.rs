@@ -23,6 +23,7 @@
 //! - `KCP_TEST_KUBECONFIG`: the admin kubeconfig of a kcp that runs already, started with the users of [`target::TOKENS`].
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+#![allow(dead_code, reason = "a part of these modules is for whoever plays a recording")]
 
 mod dice;
 mod embedded;
