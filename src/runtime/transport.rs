@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -51,6 +52,21 @@ impl Wire {
         B::Error: Into<BoxError>,
     {
         Self(BoxCloneSyncService::new(service.map_err(Into::into).map_response(|answer| answer.map(boxed))))
+    }
+}
+
+/// A wire can be put into another: what stands between a runtime and its server, such as faults, is a service around one.
+impl tower::Service<Request<Bytes>> for Wire {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = <Service as tower::Service<Request<Bytes>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        self.0.call(request)
     }
 }
 
@@ -343,6 +359,29 @@ mod tests {
         let reply = transport.send(&Ask::get("https://it.invalid/a?b=c".into(), "*/*"), Duration::from_secs(10)).await.unwrap();
         assert_eq!((reply.status.as_u16(), &*reply.body), (401, &b"who?"[..]));
         assert_eq!(*heard.lock(), ["GET https://it.invalid/a?b=c Bearer t"]);
+    }
+
+    #[tokio::test]
+    async fn credentials_that_are_refused_are_read_again_once_and_the_request_is_sent_again() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        // As kcp after a restart: the token from before is not known any more.
+        let restarted = move |headers: HeaderMap| async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            if headers["authorization"] == "Bearer secret2" { StatusCode::OK } else { StatusCode::UNAUTHORIZED }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(restarted))).await });
+        let file = kubeconfig(&server, "", "");
+        let transport = Transport::new(Credentials::File(file.path().to_owned()), 8).await.unwrap();
+        let fresh = std::fs::read_to_string(file.path()).unwrap().replace("secret", "secret2");
+        std::fs::write(file.path(), fresh).unwrap();
+        let ask = Ask::get(format!("{server}/"), "*/*");
+        let replies = futures::future::join_all((0..8).map(|_| transport.send(&ask, Duration::from_secs(10)))).await;
+        assert!(replies.iter().all(|reply| reply.as_ref().unwrap().status == 200), "{replies:?}");
+        assert!(asked.load(Ordering::SeqCst) <= 16, "each request is sent twice at most");
+        serving.abort();
     }
 
     #[tokio::test]
