@@ -98,9 +98,11 @@ async fn nothing_is_asked_about_a_tenant_that_has_gone() {
     hopeless["spec"]["region"] = "nowhere".into();
     for workspace in [&acme, &other] {
         workspace.apply(hopeless.clone()).await;
-        workspace.eventually::<KubernetesCluster>("hopeless", "is told why not", |cluster| {
-            cluster.status.as_ref().is_some_and(|status| status.conditions.iter().any(|condition| condition.type_ == "Scheduled"))
-        }).await;
+        workspace
+            .eventually::<KubernetesCluster>("hopeless", "is told why not", |cluster| {
+                cluster.status.as_ref().is_some_and(|status| status.conditions.iter().any(|condition| condition.type_ == "Scheduled"))
+            })
+            .await;
     }
     world.settled().await;
     acme.unbind().await;

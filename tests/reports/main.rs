@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod bindings;
+mod claims;
 mod endpoints;
 mod outages;
-mod claims;
 mod support;

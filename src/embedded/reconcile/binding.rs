@@ -263,7 +263,8 @@ fn begin(binding: &mut Value, now: &str) {
 /// Whether the last try to bind was refused.
 fn is_refused(binding: &Value) -> bool {
     let conditions = binding["status"]["conditions"].as_array().into_iter().flatten();
-    let mut reasons = conditions.filter(|condition| condition["type"] == "BindingUpToDate").filter_map(|condition| condition["reason"].as_str());
+    let mut reasons =
+        conditions.filter(|condition| condition["type"] == "BindingUpToDate").filter_map(|condition| condition["reason"].as_str());
     reasons.any(|reason| [NAMING_CONFLICTS, SCHEMA_INVALID].contains(&reason))
 }
 
