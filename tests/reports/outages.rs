@@ -42,7 +42,7 @@ async fn both(workspace: &Workspace) -> [Value; 2] {
 }
 
 /// What must be as it was. A status may have been written meanwhile: kinds that a shard did not serve come back one after the other.
-fn lasting(object: Value) -> Value {
+fn lasting(object: &Value) -> Value {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let words: Vec<Value> = conditions.map(|condition| json!([condition["type"], condition["status"], condition["reason"]])).collect();
     json!([object["metadata"]["uid"], object["metadata"]["generation"], object["metadata"]["deletionTimestamp"], object["spec"], words])
@@ -66,7 +66,7 @@ async fn an_outage_at_the_start_deletes_nothing_and_changes_nothing() {
             assert_eq!((world.writes(), both(&acme).await), ([].into(), before.clone()), "{fate:?} of {part}");
             faults.end();
             world.settled().await;
-            let [was, is] = [before, both(&acme).await].map(|both| both.map(lasting));
+            let [was, is] = [before, both(&acme).await].map(|both| both.each_ref().map(lasting));
             assert_eq!(is, was, "{fate:?} of {part}");
             assert!(!world.writes().contains_key("delete"), "{fate:?} of {part}");
         }
