@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kcp_provider_runtime::api::condition::ConditionStatus::True;
+use kcp_provider_runtime::api::meta::Kind as _;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
 use kcp_provider_runtime::embedded::Options;
@@ -70,6 +71,27 @@ async fn an_outage_at_the_start_deletes_nothing_and_changes_nothing() {
             assert_eq!(is, was, "{fate:?} of {part}");
             assert!(!world.writes().contains_key("delete"), "{fate:?} of {part}");
         }
+    }
+}
+
+/// Report 36, of one kind alone: the clusters are seen, and what was made for them is not.
+#[tokio::test(start_paused = true)]
+async fn a_projection_that_cannot_be_seen_any_more_is_taken_for_what_it_was() {
+    for fate in ALL {
+        let (world, faults) = platform().await;
+        let acme = ready(&world, "acme").await;
+        world.settled().await;
+        world.forget_requests();
+        let before = both(&acme).await;
+        faults.add(&format!("/clusters/*/apis/{}/", Projection::REF.api_version()), fate);
+        world.control_plane().close_watches();
+        world.control_plane().compact();
+        world.advance(HOUR).await;
+        assert!(faults.met() > 3, "{fate:?}");
+        assert_eq!((world.writes(), both(&acme).await), ([].into(), before.clone()), "{fate:?}");
+        faults.end();
+        world.settled().await;
+        assert_eq!((world.writes(), both(&acme).await), ([].into(), before), "{fate:?}");
     }
 }
 
