@@ -202,14 +202,15 @@ impl Transport {
 
     /// Sends and returns once the headers are there; on a 401 reads the credentials again and sends once more, for a 401 is never half done.
     pub(crate) async fn open(&self, ask: &Ask) -> Result<Response<Body>, String> {
-        let response = self.once(ask).await?;
-        if response.status() != StatusCode::UNAUTHORIZED || !self.reload().await {
+        let used = self.service.load_full();
+        let response = self.once(ask, &used).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || !self.reload(&used).await {
             return Ok(response);
         }
-        self.once(ask).await
+        self.once(ask, &self.service.load_full()).await
     }
 
-    async fn once(&self, ask: &Ask) -> Result<Response<Body>, String> {
+    async fn once(&self, ask: &Ask, service: &Service) -> Result<Response<Body>, String> {
         let mut request = Request::builder().method(ask.method.clone()).uri(&ask.url).header(ACCEPT, ask.accept).header(USER_AGENT, AGENT);
         if let Some((content_type, _)) = &ask.body {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -218,21 +219,19 @@ impl Transport {
         let request = request.body(body).map_err(|error| format!("the URL {} is malformed: {error}", ask.url))?;
         // Given back with the headers: an open watch keeps nobody waiting.
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
-        let service = Service::clone(&self.service.load());
-        service.oneshot(request).await.map_err(|error| causes(error.as_ref()))
+        service.clone().oneshot(request).await.map_err(|error| causes(error.as_ref()))
     }
 
-    /// Whether new credentials are in force; many callers at once cause one reading.
-    async fn reload(&self) -> bool {
+    /// Whether others than those that were used are in force; many callers cause one reading, however late they hear of their refusal.
+    async fn reload(&self, used: &Arc<Service>) -> bool {
         if matches!(self.credentials, Credentials::Service { .. }) {
             return false;
         }
-        let asked = Instant::now();
         let mut last = self.last_reload.lock().await;
-        if last.is_some_and(|at| at > asked) {
+        if !Arc::ptr_eq(used, &self.service.load_full()) {
             return true;
         }
-        if last.is_some_and(|at| asked - at < RELOAD_PAUSE) {
+        if last.is_some_and(|at| at.elapsed() < RELOAD_PAUSE) {
             return false;
         }
         *last = Some(Instant::now());
