@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -51,6 +52,21 @@ impl Wire {
         B::Error: Into<BoxError>,
     {
         Self(BoxCloneSyncService::new(service.map_err(Into::into).map_response(|answer| answer.map(boxed))))
+    }
+}
+
+/// A wire can be put into another: what stands between a runtime and its server, such as faults, is a service around one.
+impl tower::Service<Request<Bytes>> for Wire {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = <Service as tower::Service<Request<Bytes>>>::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
+        self.0.call(request)
     }
 }
 
@@ -186,14 +202,15 @@ impl Transport {
 
     /// Sends and returns once the headers are there; on a 401 reads the credentials again and sends once more, for a 401 is never half done.
     pub(crate) async fn open(&self, ask: &Ask) -> Result<Response<Body>, String> {
-        let response = self.once(ask).await?;
-        if response.status() != StatusCode::UNAUTHORIZED || !self.reload().await {
+        let used = self.service.load_full();
+        let response = self.once(ask, &used).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || !self.reload(&used).await {
             return Ok(response);
         }
-        self.once(ask).await
+        self.once(ask, &self.service.load_full()).await
     }
 
-    async fn once(&self, ask: &Ask) -> Result<Response<Body>, String> {
+    async fn once(&self, ask: &Ask, service: &Service) -> Result<Response<Body>, String> {
         let mut request = Request::builder().method(ask.method.clone()).uri(&ask.url).header(ACCEPT, ask.accept).header(USER_AGENT, AGENT);
         if let Some((content_type, _)) = &ask.body {
             request = request.header(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -202,21 +219,19 @@ impl Transport {
         let request = request.body(body).map_err(|error| format!("the URL {} is malformed: {error}", ask.url))?;
         // Given back with the headers: an open watch keeps nobody waiting.
         let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
-        let service = Service::clone(&self.service.load());
-        service.oneshot(request).await.map_err(|error| causes(error.as_ref()))
+        service.clone().oneshot(request).await.map_err(|error| causes(error.as_ref()))
     }
 
-    /// Whether new credentials are in force; many callers at once cause one reading.
-    async fn reload(&self) -> bool {
+    /// Whether others than those that were used are in force; many callers cause one reading, however late they hear of their refusal.
+    async fn reload(&self, used: &Arc<Service>) -> bool {
         if matches!(self.credentials, Credentials::Service { .. }) {
             return false;
         }
-        let asked = Instant::now();
         let mut last = self.last_reload.lock().await;
-        if last.is_some_and(|at| at > asked) {
+        if !Arc::ptr_eq(used, &self.service.load_full()) {
             return true;
         }
-        if last.is_some_and(|at| asked - at < RELOAD_PAUSE) {
+        if last.is_some_and(|at| at.elapsed() < RELOAD_PAUSE) {
             return false;
         }
         *last = Some(Instant::now());
@@ -343,6 +358,29 @@ mod tests {
         let reply = transport.send(&Ask::get("https://it.invalid/a?b=c".into(), "*/*"), Duration::from_secs(10)).await.unwrap();
         assert_eq!((reply.status.as_u16(), &*reply.body), (401, &b"who?"[..]));
         assert_eq!(*heard.lock(), ["GET https://it.invalid/a?b=c Bearer t"]);
+    }
+
+    #[tokio::test]
+    async fn credentials_that_are_refused_are_read_again_once_and_the_request_is_sent_again() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        // As kcp after a restart: the token from before is not known any more.
+        let restarted = move |headers: HeaderMap| async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            if headers["authorization"] == "Bearer secret2" { StatusCode::OK } else { StatusCode::UNAUTHORIZED }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(restarted))).await });
+        let file = kubeconfig(&server, "", "");
+        let transport = Transport::new(Credentials::File(file.path().to_owned()), 8).await.unwrap();
+        let fresh = std::fs::read_to_string(file.path()).unwrap().replace("secret", "secret2");
+        std::fs::write(file.path(), fresh).unwrap();
+        let ask = Ask::get(format!("{server}/"), "*/*");
+        let replies = futures::future::join_all((0..8).map(|_| transport.send(&ask, Duration::from_secs(10)))).await;
+        assert!(replies.iter().all(|reply| reply.as_ref().unwrap().status == 200), "{replies:?}");
+        assert!(asked.load(Ordering::SeqCst) <= 16, "each request is sent twice at most");
+        serving.abort();
     }
 
     #[tokio::test]

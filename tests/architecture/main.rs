@@ -349,3 +349,42 @@ fn documents_quote_code_that_is_compiled() {
 fn blocks_of_rust_are_read_and_no_others() {
     assert_eq!(quoted("a\n```rust\nfn a() {}\n```\n```sh\nb\n```\n```rust\nfn c() {}\n```\n"), ["fn a() {}\n", "fn c() {}\n"]);
 }
+
+/// The words in backticks in the column called `how we stand`: tests, all of them.
+fn tests_named(document: &str) -> Vec<&str> {
+    let rows = document.lines().filter(|line| line.starts_with("| ") && line.split('|').count() == 5);
+    rows.filter_map(|line| line.split('|').nth(3)).flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+}
+
+/// Whether this is a test of that name: an attribute that makes one stands before it.
+fn holds_test(file: &File, name: &str) -> bool {
+    let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
+    let begins = |line: &str| [format!("fn {name}("), format!("async fn {name}(")].iter().any(|start| line.starts_with(start.as_str()));
+    let made = |at: usize| lines[..at].iter().rev().take_while(|line| line.starts_with("#[")).any(|line| line.contains("test"));
+    // Those of `proptest!` have their attribute inside of the macro, too.
+    lines.iter().enumerate().any(|(at, line)| begins(line) && made(at))
+}
+
+#[test]
+fn every_report_has_an_answer_and_every_test_that_answers_one_exists() {
+    let document = text_of("docs/RELIABILITY.md").expect("docs/RELIABILITY.md is there");
+    let answered: Vec<usize> = document.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok()).collect();
+    assert_eq!(answered, (1..=45).collect::<Vec<_>>());
+    let files = all();
+    let named = tests_named(&document);
+    assert!(named.len() > 40, "only {} tests are named: is the table still read?", named.len());
+    let strange = named.iter().filter(|name| !files.iter().any(|file| holds_test(file, name)));
+    none(&strange.map(|name| format!("docs/RELIABILITY.md names {name}, which is no test")).collect::<Vec<_>>());
+    let reports = files.iter().filter(|file| file.path.starts_with("tests/reports"));
+    let tests = reports.flat_map(|file| functions(&file.code).into_iter().map(move |(name, _)| (file, name)));
+    let unnamed = tests.filter(|(file, name)| holds_test(file, name) && !named.contains(&name.as_str()));
+    none(&unnamed.map(|(_, name)| format!("docs/RELIABILITY.md does not name {name}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn tests_are_read_from_their_column_and_only_what_is_a_test_counts() {
+    let document = "`no`\n| number | report | how we stand |\n|---|---|---|\n| 1 | `a` | `b`, and `c` |\n| 2 | d | e |\n";
+    assert_eq!(tests_named(document), ["b", "c"]);
+    let file = File::new("tests/x.rs", "#[tokio::test]\nasync fn a() {}\nfn b() {}\n#[test]\n#[should_panic]\nfn c() {}\n");
+    assert_eq!(["a", "b", "c", "d"].map(|name| holds_test(&file, name)), [true, false, true, false]);
+}

@@ -31,6 +31,11 @@ pub(crate) fn export_of(binding: &Value) -> Option<(&str, &str)> {
     Some((export["path"].as_str().unwrap_or_default(), export["name"].as_str()?))
 }
 
+/// Why an export's kinds cannot come into a workspace: others of their names are there.
+const NAMING_CONFLICTS: &str = "NamingConflicts";
+/// Why they cannot: the server refuses one of their schemas.
+const SCHEMA_INVALID: &str = "APIResourceSchemaInvalid";
+
 impl World {
     pub(super) fn binding_is_there(&mut self, workspace: &Arc<str>, name: &Arc<str>, binding: &Value) {
         self.binds(workspace, name, binding);
@@ -117,9 +122,14 @@ impl World {
         }
         let message = format!("Waiting for API(s) to be established: {}", missing.join(", "));
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": message});
+        // Another try at what was refused must not change what is said of it, or each would cause the next.
+        let refused = is_refused(&binding);
         self.status_of(workspace, name, |binding| {
             begin(binding, &now);
             set_condition(binding, "APIExportValid", "True", &Value::Null, &now);
+            if refused {
+                return;
+            }
             set_condition(binding, "BindingUpToDate", "False", &rest, &now);
             if !again {
                 set_condition(binding, "InitialBindingCompleted", "False", &rest, &now);
@@ -291,12 +301,12 @@ impl World {
     fn is_refused(&mut self, workspace: &Arc<str>, name: &str, provider: &str, schema: &str, causes: &[Cause]) {
         let causes: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let message = format!("APIResourceSchema {provider}|{schema} is invalid: [{}]", causes.join(" "));
-        self.is_not_bound(workspace, name, "APIResourceSchemaInvalid", &message);
+        self.is_not_bound(workspace, name, SCHEMA_INVALID, &message);
     }
 
     fn is_in_conflict(&mut self, workspace: &Arc<str>, name: &str, other: &str) {
         let message = format!("Unable to bind APIs because they are bound by other APIBindings or CRDs: {other}");
-        self.is_not_bound(workspace, name, "NamingConflicts", &message);
+        self.is_not_bound(workspace, name, NAMING_CONFLICTS, &message);
     }
 
     fn is_not_bound(&mut self, workspace: &Arc<str>, name: &str, reason: &str, message: &str) {
@@ -319,6 +329,14 @@ fn begin(binding: &mut Value, now: &str) {
         let rest = json!({"reason": "WaitingForEstablished", "severity": "Info", "message": "Waiting for API(s) to be established"});
         set_condition(binding, "InitialBindingCompleted", "False", &rest, now);
     }
+}
+
+/// Whether the last try to bind was refused.
+fn is_refused(binding: &Value) -> bool {
+    let conditions = binding["status"]["conditions"].as_array().into_iter().flatten();
+    let mut reasons =
+        conditions.filter(|condition| condition["type"] == "BindingUpToDate").filter_map(|condition| condition["reason"].as_str());
+    reasons.any(|reason| [NAMING_CONFLICTS, SCHEMA_INVALID].contains(&reason))
 }
 
 fn resource_of(schema: &Value, hash: &str) -> Value {

@@ -18,6 +18,9 @@ use super::{Core, Effect};
 /// How long the objects of an endpoint that left the slice are kept: the slice may be empty for a moment, and a workspace may move to another.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// Workspaces that are remembered as torn away from their objects: most of them never bind again.
+const MAX_TORN: usize = 1024;
+
 /// The endpoints of the slice and those that left it within the grace, and who is bound behind them.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
@@ -29,6 +32,8 @@ pub(super) struct Shards {
     leaving: BTreeMap<ShardId, Duration>,
     /// The bindings of each workspace by name, and whether each is bound: one that never was may be deleted beside the one that counts.
     roster: BTreeMap<(ShardId, LogicalCluster), BTreeMap<Arc<str>, bool>>,
+    /// Workspaces that unbound while objects of theirs were seen: a new binding may adopt those, of which no watch would tell.
+    torn: BTreeSet<(ShardId, LogicalCluster)>,
 }
 
 impl Shards {
@@ -121,6 +126,7 @@ impl Core {
         for shard in over {
             self.shards.leaving.remove(&shard);
             self.shards.roster.retain(|(of, _), _| *of != shard);
+            self.shards.torn.retain(|(of, _)| *of != shard);
             self.forget(now, shard, None);
             self.shards.urls.remove(&shard);
         }
@@ -130,6 +136,10 @@ impl Core {
     pub(super) fn take_binding(&mut self, shard: ShardId, raw: &Raw) {
         let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
         let bound = serde_json::from_str::<Binding>(&raw.body).is_ok_and(|binding| binding.status.phase == "Bound");
+        if bound && self.shards.torn.remove(&(shard, workspace.clone())) {
+            let streams: Vec<_> = self.streams.of_shard(shard).collect();
+            self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Refresh)));
+        }
         let before = self.shards.roster.entry((shard, workspace)).or_default().insert(raw.name.name.clone(), bound);
         if before != Some(bound) {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
@@ -144,6 +154,9 @@ impl Core {
         if bindings.remove(name).is_some() && bindings.is_empty() {
             self.shards.roster.remove(&at);
             info!(%workspace, "a workspace unbound");
+            if self.shards.torn.len() < MAX_TORN && !self.objects.of_shard(shard, Some(workspace)).is_empty() {
+                self.shards.torn.insert((shard, workspace.clone()));
+            }
             self.forget(now, shard, Some(workspace));
         }
     }

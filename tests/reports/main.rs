@@ -1,0 +1,9 @@
+//! What users of kcp and of its Go libraries reported, each asked of this runtime on the embedded control plane. `docs/RELIABILITY.md` has the list.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod bindings;
+mod claims;
+mod endpoints;
+mod outages;
+mod support;
