@@ -123,7 +123,11 @@ async fn requests() {
         "status": {"ready": true, "conditions": [condition(at)]}})
     };
     let path = format!("{through}{one}/status?fieldManager=bench&force=true");
-    bench.rate("apply of a status through the export", |at| (Method::PATCH, path.clone(), "application/apply-patch+yaml", status(at).to_string())).await;
+    bench
+        .rate("apply of a status through the export", |at| {
+            (Method::PATCH, path.clone(), "application/apply-patch+yaml", status(at).to_string())
+        })
+        .await;
 }
 
 async fn scale(workspaces: usize, each: usize) {

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::access::User;
 use super::access::tokens::Tokens;
 use super::dice::Dice;
+use super::observe::Event;
 use super::profile::Options;
 use super::served::Served;
 use super::store::{Place, Store};
@@ -91,6 +92,8 @@ pub(crate) struct World {
     pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<BindingKey>>>,
     /// Who is owned, by workspace and the owner's uid. An entry may be stale: the object says whether it is still owned.
     pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
+    /// The changes since they were last taken, while somebody observes.
+    pub(crate) changes: Option<Vec<Event>>,
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,
@@ -122,6 +125,7 @@ impl World {
             closed: watch::Sender::new(0),
             bindings: BTreeMap::new(),
             owned: BTreeMap::new(),
+            changes: None,
             tokens,
             parsed: parsed::Parsed::default(),
             exported: exported::Exported::default(),
