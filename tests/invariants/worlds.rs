@@ -75,7 +75,7 @@ impl Watched {
             world.provider().apply(object).await;
         }
         let token = "/api/v1/namespaces/kcm-system/serviceaccounts/kcm/token";
-        let token = world.provider().client().create(token, &json!({"spec": {}})).await.ok().unwrap();
+        let token = world.provider().client().create(token, &json!({"spec": {"expirationSeconds": 86_400}})).await.ok().unwrap();
         let credentials = world.credentials(token["status"]["token"].as_str().unwrap());
         let options = kcp_provider_runtime::runtime::Options { credentials, ..world.options() };
         world.run_with(options, |runtime| runtime.serve(Scheduler::new).serve(Readiness::new));
