@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::body::{Body, full, stream};
+use super::observe::Event;
 use super::profile::Options;
 use super::request::Request as Asked;
 use super::verbs::{self, Reply};
@@ -36,7 +37,10 @@ struct Inner {
     /// Wakes whoever does what is due later.
     later: Notify,
     driving: Mutex<bool>,
+    observer: Mutex<Option<Observer>>,
 }
+
+type Observer = Box<dyn FnMut(Event) + Send>;
 
 impl std::fmt::Debug for ControlPlane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -49,7 +53,8 @@ impl ControlPlane {
     pub fn new(options: Options) -> Self {
         let epoch = options.started;
         let world = Arc::new(Mutex::new(World::new(options)));
-        let inner = Inner { world, started: Instant::now(), epoch, later: Notify::new(), driving: Mutex::new(false) };
+        let inner =
+            Inner { world, started: Instant::now(), epoch, later: Notify::new(), driving: Mutex::new(false), observer: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -81,6 +86,14 @@ impl ControlPlane {
         }
     }
 
+    /// Tells of every request and of every change from now on, in the order of the commits and before anybody is answered. The latest observer is
+    /// the only one. It must not call the control plane, which waits for it.
+    pub fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        let mut world = self.inner.world.lock();
+        world.changes = Some(Vec::new());
+        *self.inner.observer.lock() = Some(Box::new(observer));
+    }
+
     fn now(&self) -> Timestamp {
         self.inner.now()
     }
@@ -90,9 +103,10 @@ impl ControlPlane {
         let (reply, next) = {
             let mut world = self.inner.world.lock();
             world.now = self.now();
-            world.settle();
+            self.inner.settle(&mut world);
             let reply = verbs::answer(&mut world, request);
-            world.settle();
+            self.inner.tell_of(&mut world, request, &reply);
+            self.inner.settle(&mut world);
             (reply, world.tasks.next())
         };
         if next.is_some() {
@@ -123,7 +137,7 @@ impl Driver {
             let next = {
                 let mut world = inner.world.lock();
                 world.now = inner.now();
-                world.settle();
+                inner.settle(&mut world);
                 world.tasks.next()
             };
             let Some(next) = next else {
@@ -154,6 +168,25 @@ impl Drop for Driver {
 }
 
 impl Inner {
+    /// Does what is due.
+    fn settle(&self, world: &mut World) {
+        world.settle();
+        let changes = world.changes.as_mut().map(std::mem::take);
+        self.tell(changes.unwrap_or_default());
+    }
+
+    fn tell_of(&self, world: &mut World, request: &Asked, reply: &Reply) {
+        let Some(changes) = world.changes.as_mut().map(std::mem::take) else { return };
+        let user = world.authenticate(request).map(|user| user.name).unwrap_or_default();
+        self.tell(Event::answered(request, &user, world.now, reply.code(), changes));
+    }
+
+    fn tell(&self, events: Vec<Event>) {
+        if let Some(observer) = &mut *self.observer.lock() {
+            events.into_iter().for_each(observer);
+        }
+    }
+
     fn now(&self) -> Timestamp {
         self.epoch.checked_add(SignedDuration::try_from(self.started.elapsed()).unwrap_or_default()).unwrap_or(self.epoch)
     }

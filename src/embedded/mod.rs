@@ -22,6 +22,7 @@ pub mod errors;
 pub mod front;
 mod http;
 mod kinds;
+mod observe;
 pub mod patch;
 mod profile;
 mod reconcile;
@@ -35,5 +36,6 @@ mod verbs;
 mod world;
 
 pub use http::ControlPlane;
+pub use observe::Event;
 pub use profile::{ADMIN, Options, Timing, Version};
 pub use server::Server;

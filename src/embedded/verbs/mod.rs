@@ -43,6 +43,16 @@ pub(crate) enum Reply {
     Watch(Box<watch::Plan>),
 }
 
+impl Reply {
+    /// The HTTP status.
+    pub(crate) const fn code(&self) -> u16 {
+        match self {
+            Self::Json { code, .. } | Self::Text(code, _) => *code,
+            Self::Bytes(..) | Self::Watch(_) => 200,
+        }
+    }
+}
+
 /// A request about objects, once it is known who asks and of what.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a Request,

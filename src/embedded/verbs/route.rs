@@ -55,7 +55,7 @@ pub(super) fn unknown(target: &Target) -> Refusal {
 
 impl World {
     /// Who asks: 401 for a token that is not taken.
-    pub(super) fn authenticate(&self, request: &Request) -> Result<User, Refusal> {
+    pub(in crate::embedded) fn authenticate(&self, request: &Request) -> Result<User, Refusal> {
         let Some(bearer) = request.bearer.as_ref().map(ExposeSecret::expose_secret) else { return Ok(User::anonymous()) };
         let exists = |workspace: &str, namespace: &str, name: &str, uid: &str| {
             let account = self.resolve(workspace).and_then(|workspace| self.read(accounts(), &workspace, namespace, name));

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::access::User;
 use super::access::tokens::Tokens;
 use super::dice::Dice;
+use super::observe::Event;
 use super::profile::Options;
 use super::served::{Origin, Served};
 use super::store::{Place, Store};
@@ -96,6 +97,8 @@ pub(crate) struct World {
     pub(crate) owned: BTreeMap<(Arc<str>, Arc<str>), BTreeSet<OwnedKey>>,
     /// Objects that are stored without the annotation of their logical cluster, by stored kind.
     pub(crate) unmarked: BTreeSet<OwnedKey>,
+    /// The changes since they were last taken, while somebody observes.
+    pub(crate) changes: Option<Vec<Event>>,
     /// Who may log in, and the tokens of accounts.
     pub(crate) tokens: Tokens,
     parsed: parsed::Parsed,
@@ -135,6 +138,7 @@ impl World {
             bound_to: BTreeMap::new(),
             owned: BTreeMap::new(),
             unmarked: BTreeSet::new(),
+            changes: None,
             tokens,
             parsed: parsed::Parsed::default(),
             exported: exported::Exported::default(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Task, World};
+use crate::embedded::observe::Event;
 use crate::embedded::patch::managed::{self, Operation, Reset, Writer};
 use crate::embedded::reconcile::{DEFINITION_FINALIZER, Propagation};
 use crate::embedded::served::{Origin, Served};
-use crate::embedded::store::{Place, Scope, Stored};
+use crate::embedded::store::{Change, Place, Scope, Stored};
 
 /// A write that has passed all checks.
 pub(crate) struct Draft<'a> {
@@ -142,7 +143,8 @@ impl World {
     pub(crate) fn remove(&mut self, kind: &Arc<Served>, place: &Place, mut last: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return last };
         self.unmarked.remove(&(kind.storage.clone(), place.clone()));
-        self.shards[shard].store.put(&kind.storage, place.clone(), None, Some(&mut last));
+        let change = self.shards[shard].store.put(&kind.storage, place.clone(), None, Some(&mut last));
+        self.note(kind, &change);
         self.gone(kind, place, &last);
         last
     }
@@ -200,9 +202,18 @@ impl World {
 
     fn store(&mut self, kind: &Arc<Served>, place: &Place, mut object: Value) -> Value {
         let Some(shard) = self.shard_of(&place.workspace) else { return object };
-        self.shards[shard].store.put(&kind.storage, place.clone(), Some(&mut object), None);
+        let change = self.shards[shard].store.put(&kind.storage, place.clone(), Some(&mut object), None);
+        self.note(kind, &change);
         self.there(kind, place, &object);
         object
+    }
+
+    /// Keeps a change for whoever observes.
+    fn note(&mut self, kind: &Served, change: &Change) {
+        let now = self.now;
+        if let Some(changes) = &mut self.changes {
+            changes.push(Event::change(kind, now, change));
+        }
     }
 
     /// Asks for a task at once, or after what the server takes for it.

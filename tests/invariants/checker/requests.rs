@@ -1,0 +1,55 @@
+//! Invariants of requests: where they go and what they name.
+//!
+//! Pure: functions of one step.
+
+use super::Step;
+use super::event::{PROJECTION, PROVIDER, TENANT};
+use super::state::text;
+
+pub(super) fn no_secret_is_read(step: &Step<'_>) -> Option<String> {
+    (step.is_ours() && step.is_of("secrets")).then(|| "it is about secrets".into())
+}
+
+/// Every uid that we write is one of that workspace: of the object itself, and of its owners.
+pub(super) fn nothing_leaks(step: &Step<'_>) -> Option<String> {
+    if !step.is_ours() || !step.event.is_write() {
+        return None;
+    }
+    let (here, body) = (&step.event.key.workspace, &step.event.body);
+    let annotated = body["metadata"]["annotations"]["kcp.io/cluster"].as_str();
+    if let Some(elsewhere) = annotated.filter(|cluster| cluster != here) {
+        return Some(format!("the body is of {elsewhere}, the request of {here}"));
+    }
+    let owners = body["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let uids = owners.iter().map(|owner| text(owner, "/uid")).chain([text(body, "/metadata/uid"), text(body, "/preconditions/uid")]);
+    let mut homes = uids.filter_map(|uid| Some((uid, step.memory.home.get(uid)?)));
+    homes.find(|(_, home)| *home != here).map(|(uid, home)| format!("the uid {uid} is one of {home}, the request one of {here}"))
+}
+
+pub(super) fn writes_name_the_incarnation(step: &Step<'_>) -> Option<String> {
+    let ours = step.is_ours() && (step.is_of(TENANT) || step.is_of(PROJECTION));
+    let body = &step.event.body;
+    let missing = match step.event.verb.as_str() {
+        _ if !ours => None,
+        "delete" if text(body, "/preconditions/uid").is_empty() => Some("no uid"),
+        "update" | "patch" if text(body, "/metadata/uid").is_empty() => Some("no uid"),
+        "update" | "patch" if text(body, "/metadata/resourceVersion").is_empty() => Some("no resourceVersion"),
+        "deletecollection" => Some("no object at all"),
+        _ => None,
+    }?;
+    Some(format!("it names {missing}"))
+}
+
+pub(super) fn paths_are_for_people(step: &Step<'_>) -> Option<String> {
+    let kind = [TENANT, PROJECTION, PROVIDER].contains(&step.event.key.kind.as_str());
+    (kind && step.is_ours() && step.event.key.workspace.contains(':')).then(|| format!("it names {}", step.event.key.workspace))
+}
+
+/// In its weaker form, which a trace can show: the kinds that a decision is about were listed, by this process.
+pub(super) fn nothing_is_written_unseen(step: &Step<'_>) -> Option<String> {
+    if !step.is_ours() || !step.event.is_write() || !(step.is_of(TENANT) || step.is_of(PROJECTION)) {
+        return None;
+    }
+    let unseen = [TENANT, PROJECTION].into_iter().find(|kind| !step.memory.listed.contains(*kind))?;
+    Some(format!("{unseen} was not listed yet"))
+}

@@ -1,0 +1,138 @@
+//! Everything that was seen: the objects as they are, and what of the past the rules need.
+//!
+//! Pure: values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::event::{Event, Key, OFFERING, PROJECTION, PROVIDER, Principal, TENANT, TYPE};
+
+/// What carries the scheduler's finalizer.
+pub(crate) const FINALIZER: &str = "kubernetes.edge-connect.eu/cluster-projection";
+
+/// For how long a reconcile may act on a state that is no longer the latest: a stream lags, and a call takes its time. Faults need longer.
+const WINDOW: SignedDuration = SignedDuration::from_secs(30);
+
+/// The objects of the kinds that rules look at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State(BTreeMap<Key, Arc<Value>>);
+
+impl State {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
+        self.0.get(key)
+    }
+
+    pub(crate) fn put(&mut self, key: Key, object: Option<Value>) {
+        match object {
+            Some(object) => drop(self.0.insert(key, Arc::new(object))),
+            None => drop(self.0.remove(&key)),
+        }
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+        self.0.iter().filter(move |(key, _)| key.kind == kind)
+    }
+}
+
+/// A state that is no longer: `before` was there until `until`.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    pub(crate) until: Timestamp,
+    pub(crate) key: Key,
+    pub(crate) before: Option<Arc<Value>>,
+}
+
+/// What of the past rules need.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The pin of tenant objects, by uid, that carried the finalizer and still do as far as we are concerned.
+    pub(crate) held: BTreeMap<String, String>,
+    /// Projections of which the server has said to the manager that they are gone, and which were not made again since.
+    pub(crate) told_gone: BTreeSet<Key>,
+    /// The workspace of every object, by uid.
+    pub(crate) home: BTreeMap<String, String>,
+    /// Kinds that the manager has listed since it started.
+    pub(crate) listed: BTreeSet<String>,
+    /// Past states of inputs of a decision, oldest first.
+    pub(crate) past: Vec<Past>,
+}
+
+impl Memory {
+    pub(crate) fn learn(&mut self, event: &Event, before: Option<&Value>, change: Option<&Option<Value>>, state: &State) {
+        if event.principal.is_ours() && event.verb == "list" && event.code == 200 {
+            self.listed.insert(event.key.kind.clone());
+        }
+        self.hear_of_projections(event);
+        let Some(after) = change else { return };
+        let same = before.is_some_and(|before| after.as_ref().is_some_and(|after| before["spec"] == after["spec"]));
+        if !same && [TENANT, PROVIDER, OFFERING, TYPE].contains(&event.key.kind.as_str()) {
+            self.past.retain(|past| event.at.duration_since(past.until) <= WINDOW);
+            self.past.push(Past { until: event.at, key: event.key.clone(), before: state.get(&event.key).cloned() });
+        }
+        if let Some(after) = after {
+            self.home.insert(text(after, "/metadata/uid").to_owned(), event.key.workspace.clone());
+        }
+        if event.key.kind == TENANT {
+            self.hold(event, before, after.as_ref());
+        }
+    }
+
+    /// States that a reconcile which writes at this time may have acted on, oldest first.
+    pub(crate) fn lately(&self, at: Timestamp) -> Vec<&Past> {
+        self.past.iter().filter(|past| at.duration_since(past.until) <= WINDOW).collect()
+    }
+
+    fn hear_of_projections(&mut self, event: &Event) {
+        let kind = event.key.kind.as_str();
+        let made = event.verb == "create" && event.code < 300 && event.code > 0;
+        if made && (kind == PROJECTION || kind == TENANT) {
+            self.told_gone.remove(&event.key.of(PROJECTION));
+        }
+        if kind != PROJECTION || !event.principal.is_ours() {
+            return;
+        }
+        let gone = match event.verb.as_str() {
+            "get" | "delete" if event.code == 404 => true,
+            "delete" => event.code == 200 && event.gone,
+            _ => false,
+        };
+        if gone {
+            self.told_gone.insert(event.key.clone());
+        }
+    }
+
+    fn hold(&mut self, event: &Event, before: Option<&Value>, after: Option<&Value>) {
+        let Some(object) = after.or(before) else { return };
+        let uid = text(object, "/metadata/uid").to_owned();
+        let pin = text(object, "/spec/providerRef/name");
+        if after.is_some() && carries(object, FINALIZER) && !pin.is_empty() {
+            self.held.insert(uid, pin.to_owned());
+        } else if event.principal == Principal::Scheduler || after.is_none() {
+            // Somebody else may take the finalizer away behind the scheduler's back; only what it does itself counts against it.
+            self.held.remove(&uid);
+        }
+    }
+}
+
+/// The text at a pointer, or `""`.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(crate) fn carries(object: &Value, finalizer: &str) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|there| there == finalizer))
+}
+
+pub(crate) fn is_going(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The uid of the tenant object that controls a projection, or `""`.
+pub(crate) fn owner(projection: &Value) -> &str {
+    let owners = projection["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    owners.iter().find(|owner| owner["controller"] == true).map_or("", |owner| text(owner, "/uid"))
+}

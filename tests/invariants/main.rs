@@ -1,0 +1,8 @@
+//! Invariants of the scheduler and of the runtime: that each can be broken is shown by hand-made events, that none is broken by worlds of the kit.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
+mod checker;
+mod embedded;
+mod statements;
+mod worlds;
