@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{Fate, order, platform, run, tenant, world};
 
 const HOUR: Duration = Duration::from_hours(1);
-const TEN_MINUTES: Duration = Duration::from_mins(10);
+const OUTAGE: Duration = Duration::from_mins(3);
 const ALL: [Fate; 9] = [
     Fate::Refused,
     Fate::Unanswered,
@@ -62,7 +62,7 @@ async fn an_outage_at_the_start_deletes_nothing_and_changes_nothing() {
             world.forget_requests();
             let faults = run(&world);
             faults.add(part, fate);
-            world.advance(TEN_MINUTES).await;
+            world.advance(OUTAGE).await;
             assert!(faults.met() > 3, "{fate:?} of {part}");
             assert_eq!((world.writes(), both(&acme).await), ([].into(), before.clone()), "{fate:?} of {part}");
             faults.end();
