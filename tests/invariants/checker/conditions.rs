@@ -108,12 +108,12 @@ pub(super) fn reasons_are_of_the_table(step: &Step<'_>) -> Option<String> {
         return Some(format!("{} is there twice", twice["type"]));
     }
     said(step).into_iter().find_map(|(_, condition)| {
-        let [type_, status, reason, message] = ["/type", "/status", "/reason", "/message"].map(|at| text(condition, at));
-        let (allowed, first) = reasons(type_, status);
+        let [which, status, reason, message] = ["/type", "/status", "/reason", "/message"].map(|at| text(condition, at));
+        let (allowed, first) = reasons(which, status);
         if message.len() > 1024 {
-            return Some(format!("{type_}: the message has {} bytes", message.len()));
+            return Some(format!("{which}: the message has {} bytes", message.len()));
         }
         let known = allowed.contains(&reason) || (first && UNCALLED.contains(&reason));
-        (!known).then(|| format!("{type_}={status} has the reason {reason:?}"))
+        (!known).then(|| format!("{which}={status} has the reason {reason:?}"))
     })
 }

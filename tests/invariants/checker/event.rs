@@ -101,6 +101,7 @@ impl Event {
     }
 
     /// What becomes of the object: `Some(None)` is its end, `None` no change.
+    #[allow(clippy::option_option, reason = "a change to nothing is another thing than no change")]
     pub(crate) fn change(&self, before: Option<&Value>) -> Option<Option<Value>> {
         match &self.after {
             Some(after) if before != Some(after) => Some(Some(after.clone())),
