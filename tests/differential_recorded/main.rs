@@ -32,7 +32,6 @@ mod setup;
 mod shrink;
 #[path = "../differential/target.rs"]
 mod target;
-#[path = "../differential/wrong.rs"]
 mod wrong;
 
 use std::path::Path;
