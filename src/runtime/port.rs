@@ -74,7 +74,10 @@ impl LivePort {
         let (uid, version) = match answer {
             Answer::Object(object) => {
                 let text = |path| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-                (text("/metadata/uid").to_owned(), text("/metadata/resourceVersion").parse().ok())
+                // With its last finalizer an object is gone, although the answer shows it once more, under the version before.
+                let is_gone = !text("/metadata/deletionTimestamp").is_empty()
+                    && object.pointer("/metadata/finalizers").and_then(Value::as_array).is_none_or(Vec::is_empty);
+                (text("/metadata/uid").to_owned(), text("/metadata/resourceVersion").parse().ok().filter(|_| !is_gone))
             }
             Answer::Gone => match &call.verb {
                 Verb::Delete { uid } => (uid.clone(), None),
