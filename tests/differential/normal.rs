@@ -77,6 +77,7 @@ fn document(value: &Value, reading: Reading, memory: &mut Memory) -> Value {
         sort_list(&mut value, list);
     }
     name_generated(&value, memory);
+    name_workspaces(&value, memory);
     let mut value = known(&value, memory);
     visit(&mut value, reading, memory);
     if let Some(in_order) = in_order {
@@ -203,6 +204,16 @@ fn name_generated(value: &Value, memory: &mut Memory) {
     }
 }
 
+/// A workspace that the plan makes and does not know gets a name from the server.
+fn name_workspaces(value: &Value, memory: &mut Memory) {
+    if let (Some("Workspace"), Some(cluster)) = (value["kind"].as_str(), value["spec"]["cluster"].as_str())
+        && !cluster.starts_with('<')
+    {
+        let symbol = memory.symbol("workspace", cluster);
+        memory.register(cluster, &symbol);
+    }
+}
+
 fn visit(value: &mut Value, reading: Reading, memory: &mut Memory) {
     if value["metadata"].is_object() {
         metadata(value, reading, memory);
@@ -267,6 +278,9 @@ fn metadata(object: &mut Value, reading: Reading, memory: &mut Memory) {
     }
     if metadata["generation"].is_number() && WRITTEN_BY_CONTROLLERS.contains(&kind.as_str()) {
         metadata["generation"] = "<generation>".into();
+    }
+    if let Some(shard) = metadata.pointer_mut("/annotations/internal.tenancy.kcp.io~1shard") {
+        *shard = "<shard>".into();
     }
     if kind == "APIBinding"
         && let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut)

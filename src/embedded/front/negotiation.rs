@@ -8,6 +8,19 @@ use crate::embedded::errors::Refusal;
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 const ACCEPTED_STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
+/// Whether a client accepts none of the media types that there are, whatever the form.
+pub fn is_foreign(accept: &str) -> bool {
+    !accept.trim().is_empty() && !accepts(accept, &["*", "json", "yaml", "vnd.kubernetes.protobuf"])
+}
+
+fn accepts(accept: &str, subtypes: &[&str]) -> bool {
+    let known = |clause: Clause<'_>| match clause.type_ {
+        "*" => subtypes.contains(&"*"),
+        type_ => type_ == "application" && subtypes.contains(&clause.subtype),
+    };
+    accept.split(',').filter_map(Clause::parse).any(known)
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -60,8 +73,8 @@ pub fn negotiate(accept: &str, shape: Shape) -> Result<Representation, Refusal> 
             Err(Refusal { message: words.into(), ..Refusal::not_acceptable("") })
         }
         (Some(Wanted::List { .. }), Shape::One | Shape::Watch) => Err(Refusal::unreasoned(500, "content is not a list")),
-        (None, Shape::Watch) => Err(Refusal::not_acceptable(ACCEPTED_STREAMS)),
-        (None, Shape::One | Shape::List) => Err(Refusal::not_acceptable(ACCEPTED)),
+        (None, Shape::Watch) if accepts(accept, &["yaml"]) => Err(Refusal::not_acceptable(ACCEPTED_STREAMS)),
+        (None, _) => Err(Refusal::not_acceptable(ACCEPTED)),
     }
 }
 
@@ -185,6 +198,7 @@ mod tests {
         let all = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
         for (accept, shape, code, message) in [
             ("text/html", Shape::One, 406, all),
+            ("text/html", Shape::Watch, 406, all),
             ("application/vnd.kubernetes.protobuf", Shape::List, 406, all),
             ("application/json;as=Table;v=v2;g=meta.k8s.io", Shape::List, 406, all),
             ("application/json;as=Foo;v=v1;g=meta.k8s.io", Shape::List, 406, all),

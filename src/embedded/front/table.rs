@@ -80,8 +80,8 @@ pub fn in_v1beta1(mut answer: Value) -> Value {
     answer
 }
 
-/// Takes away the second of two columns.
-pub fn without_age(table: &mut Value) {
+/// Takes away all columns but the name.
+pub fn names_only(table: &mut Value) {
     table["columnDefinitions"].as_array_mut().into_iter().for_each(|columns| columns.truncate(1));
     for row in table["rows"].as_array_mut().into_iter().flatten() {
         row["cells"].as_array_mut().into_iter().for_each(|cells| cells.truncate(1));
@@ -103,6 +103,11 @@ pub fn column_definitions(served: &Served) -> Value {
 /// The metadata of an object, `PartialObjectMetadata`.
 pub fn partial(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+}
+
+/// What kcp adds to metadata from all workspaces: which version it is of.
+pub fn of_version(object: &mut Value, served: &Served) {
+    object["metadata"]["annotations"]["kcp.io/original-api-version"] = served.api_version().into();
 }
 
 /// The metadata of objects, `PartialObjectMetadataList`.

@@ -44,11 +44,13 @@ pub(super) fn object(kind: &Served, media_type: &str, body: &[u8], unknown: Unkn
     let json = match media_type {
         "" | "application/json" => serde_json::from_slice::<Value>(body),
         "application/yaml" => return yaml(kind, body, unknown, virtually),
-        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn => return checked(kind, from_protobuf(kind, body)?, body, unknown, virtually),
+        protobuf::PROTOBUF if kind.origin == Origin::BuiltIn && !virtually => {
+            return checked(kind, from_protobuf(kind, body)?, body, unknown, virtually);
+        }
         _ => {
             let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
             let through = "application/json, application/yaml";
-            return Err(Refusal::unsupported_media_type(if virtually && kind.origin != Origin::BuiltIn { through } else { all }));
+            return Err(Refusal::unsupported_media_type(if virtually { through } else { all }));
         }
     };
     match json {
@@ -134,18 +136,39 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
     // Through a virtual workspace native kinds are like all others.
     let native = kind.origin == Origin::BuiltIn && !virtually;
     if native && (text("kind") != &*kind.names.kind || text("apiVersion") != api_version) {
-        let (given, version) = (text("kind"), text("apiVersion"));
-        let short = version.rsplit('/').next().unwrap_or_default();
-        let why = format!("no kind {given:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:100\"");
-        return Err(Refusal::bad_request(format!("{given} in version {short:?} cannot be handled as a {}: {why}", kind.names.kind)));
+        return Err(unhandled(kind, text("kind"), text("apiVersion"), &unregistered(text("kind"), text("apiVersion"))));
     }
+    other_version(kind, &object, unknown)?;
+    if text("kind") != &*kind.names.kind {
+        // No schema is known for it, so that nothing is unknown; it is refused later.
+        return tidy(kind, object, Unknown::Ignore, &[]);
+    }
+    tidy(kind, object, unknown, &[])
+}
+
+/// 400 of a body that cannot become an object of a kind.
+pub(super) fn unhandled(kind: &Served, given: &str, api_version: &str, why: &str) -> Refusal {
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {}: {why}", kind.names.kind))
+}
+
+pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
+    format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:100\"")
+}
+
+/// Refuses an object of another version, with what is unknown of it.
+pub(super) fn other_version(kind: &Served, object: &Value, unknown: Unknown) -> Result<(), Refusal> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let api_version = kind.api_version();
     if text("apiVersion") != api_version {
         let words = "the API version in the data";
         let refusal =
             Refusal::bad_request(format!("{words} ({}) does not match the expected API version ({api_version})", text("apiVersion")));
-        // A version that is not there knows no field.
+        // A version that is not there knows no field; of another group nothing is known.
+        let group = |version: &str| version.rsplit_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default();
+        let is_ours = kind.origin != Origin::BuiltIn && group(text("apiVersion")) == group(&api_version);
         let fields = object.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
-        let fields = fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(field) && kind.origin != Origin::BuiltIn);
+        let fields = fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(field) && is_ours);
         let warnings: Vec<String> = fields.map(|field| format!("unknown field {field:?}")).collect();
         let given = (text("kind"), text("apiVersion").rsplit('/').next().unwrap_or_default());
         return Err(match unknown {
@@ -154,11 +177,7 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
             _ => refusal,
         });
     }
-    if text("kind") != &*kind.names.kind {
-        // No schema is known for it, so that nothing is unknown; it is refused later.
-        return tidy(kind, object, Unknown::Ignore, &[]);
-    }
-    tidy(kind, object, unknown, &[])
+    Ok(())
 }
 
 /// Takes out of an object what its schema does not know. `before` are paths that were unknown to an object that is patched.

@@ -87,9 +87,8 @@ pub(super) fn delete(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
 
 fn is_meant(call: &Call<'_>, options: &DeleteOptions, object: &Value, name: &str) -> Result<(), Refusal> {
     let names = &call.kind.names;
-    // Custom kinds are named by their kind here, native ones by their plural.
-    let kind = if call.kind.origin == Origin::BuiltIn { &names.plural } else { &names.kind };
-    let about = About { group: &names.group, kind, name };
+    // Here a kind is named by its kind.
+    let about = About { group: &names.group, kind: &names.kind, name };
     let metadata = &object["metadata"];
     if let Some(uid) = options.uid.as_ref().filter(|uid| metadata["uid"] != **uid) {
         let there = metadata["uid"].as_str().unwrap_or_default();

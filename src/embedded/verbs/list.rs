@@ -10,7 +10,7 @@ use super::{Answer, Call, Reply, Way, bytes_of, json};
 use crate::embedded::base64;
 use crate::embedded::convert;
 use crate::embedded::errors::Refusal;
-use crate::embedded::front::negotiation::{Representation, Shape, negotiate};
+use crate::embedded::front::negotiation::{Representation, Shape, is_foreign, negotiate};
 use crate::embedded::front::table::{self, IncludeObject};
 use crate::embedded::request::Request;
 use crate::embedded::selector::Selector;
@@ -38,13 +38,21 @@ impl Call<'_> {
     pub(super) fn represented(&self, shape: Shape) -> Result<Representation, Refusal> {
         negotiate(&self.request.accept, shape).map_err(|refusal| {
             // A virtual workspace knows no protobuf, and says so.
-            let through = matches!(self.way, Way::Virtual { .. }) && shape != Shape::Watch;
-            if through && refusal.reason == "NotAcceptable" && refusal.message.starts_with("only the following") {
-                return Refusal::not_acceptable("application/json, application/yaml");
+            if self.way != Way::Direct && refusal.reason == "NotAcceptable" && refusal.message.starts_with("only the following") {
+                let streams = refusal.message.contains("stream=watch");
+                return Refusal::not_acceptable(if streams {
+                    "application/json;stream=watch"
+                } else {
+                    "application/json, application/yaml"
+                });
             }
-            if self.is_native() && shape != Shape::Watch && refusal.message.starts_with("only the following") {
+            if self.is_native() && is_foreign(&self.request.accept) {
                 let all = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-                let message = format!("406: Not Acceptable\n\nAvailable representations: {all}");
+                let streams = match shape {
+                    Shape::One => "",
+                    Shape::List | Shape::Watch => ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+                };
+                let message = format!("406: Not Acceptable\n\nAvailable representations: {all}{streams}");
                 return Refusal { message, details: json!({}), ..refusal };
             }
             if self.is_native() {
@@ -53,6 +61,11 @@ impl Call<'_> {
             }
             refusal
         })
+    }
+
+    /// Whether a table has one column only: what the workspace itself adds to a kind that defines no columns is not there through another door.
+    pub(super) fn shows_names_only(&self) -> bool {
+        self.way != Way::Direct && self.kind.columns.is_empty()
     }
 
     /// Whether items of a list show apiVersion and kind: those of native kinds do not, except through a virtual workspace.
@@ -98,9 +111,8 @@ pub(super) fn get(world: &World, call: &Call<'_>, name: &str) -> Answer {
 fn shown(call: &Call<'_>, objects: &[Value], meta: &Value, now: i64, v1: bool) -> Answer {
     let include = IncludeObject::parse(call.request.query.get("includeObject").unwrap_or_default())?;
     let mut table = table::table(&call.kind, objects, meta, now, include);
-    // Only the workspace itself adds the age to a kind that has no columns.
-    if call.way != Way::Direct && call.kind.origin != Origin::BuiltIn && call.kind.columns.is_empty() {
-        table::without_age(&mut table);
+    if call.shows_names_only() {
+        table::names_only(&mut table);
     }
     Ok(json(200, &if v1 { table } else { table::in_v1beta1(table) }))
 }
@@ -137,9 +149,8 @@ pub(super) fn list(world: &World, call: &Call<'_>) -> Answer {
         Representation::Partial { v1 } => {
             let mut objects = values();
             if call.workspace.is_none() {
-                // kcp tells so which version a list over all workspaces is of.
                 for object in &mut objects {
-                    object["metadata"]["annotations"]["kcp.io/original-api-version"] = call.kind.api_version().into();
+                    table::of_version(object, &call.kind);
                 }
             }
             let list = table::partial_list(&objects, &meta);

@@ -12,6 +12,7 @@ use crate::embedded::access::{self, Attributes, User};
 use crate::embedded::errors::Refusal;
 use crate::embedded::front::{discovery, openapi};
 use crate::embedded::request::{Door, Request, Target, What};
+use crate::embedded::selector::name_asked_for;
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::Place;
 use crate::embedded::world::World;
@@ -176,15 +177,17 @@ fn not_allowed(about: crate::embedded::errors::About<'_>) -> Refusal {
     Refusal { message, details: json!({}), ..Refusal::method_not_allowed(about, "") }
 }
 
-fn attributes<'a>(request: &Request, target: &'a Target) -> Attributes<'a> {
+fn attributes<'a>(request: &'a Request, target: &'a Target) -> Attributes<'a> {
+    let verb = request.verb();
+    let selected = || request.query.get("fieldSelector").filter(|_| ["list", "watch"].contains(&verb)).and_then(name_asked_for);
     Attributes {
-        verb: request.verb(),
+        verb,
         group: &target.group,
         version: &target.version,
         resource: &target.resource,
         subresource: &target.subresource,
         namespace: target.namespace.as_deref().unwrap_or_default(),
-        name: target.name.as_deref().unwrap_or_default(),
+        name: target.name.as_deref().or_else(selected).unwrap_or_default(),
         path: "",
     }
 }
@@ -270,11 +273,14 @@ fn virtual_discovery(document: &mut Value, path: &str) {
         group.as_object_mut().map(|group| group.remove("serverAddressByClientCIDRs"));
     }
     let export: String = path.split('/').take(5).collect();
+    // Native kinds are claimed as kcp describes them, which is without these.
+    let is_core = document["groupVersion"] == "v1";
     let mut twice = None;
     for resource in document.get_mut("resources").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(hash) = resource.get_mut("storageVersionHash") {
             *hash = discovery::hash(&format!("{export}/{hash}")).into();
         }
+        resource.as_object_mut().filter(|_| is_core).map(|resource| resource.remove("shortNames"));
         if resource["name"] == "apibindings" {
             resource["verbs"] = json!(["get", "list", "watch"]);
         }

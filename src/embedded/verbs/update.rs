@@ -6,6 +6,7 @@ use super::options::{self, Unknown, WriteOptions};
 use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, validate};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal, go_error};
+use crate::embedded::kinds;
 use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::{Origin, Served};
@@ -85,6 +86,10 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let media_type = call.request.content_type.as_str();
     let strategic = call.kind.origin == Origin::BuiltIn;
     let known = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH].contains(&media_type) || (strategic && media_type == STRATEGIC_PATCH);
+    if !known && strategic && call.way == Way::Direct {
+        let message = "415: Unsupported Media Type".to_owned();
+        return Err(Refusal { message, details: serde_json::json!({}), ..Refusal::unsupported_media_type("") });
+    }
     if !known {
         return Err(Refusal::unsupported_media_type(&accepted(call)));
     }
@@ -97,15 +102,53 @@ pub(super) fn patch(world: &mut World, call: &Call<'_>, name: &str) -> Answer {
     let Some(old) = current(world, call, name) else {
         return Err(Refusal::not_found(call.kind.about(name)));
     };
-    let raw = patched(&old, bytes)?;
+    let mut raw = patched(&old, bytes)?;
+    if call.kind.origin == Origin::BuiltIn {
+        remains_native(call, &mut raw, media_type == STRATEGIC_PATCH)?;
+    } else if call.way != Way::Direct {
+        body::other_version(&call.kind, &raw, options.unknown)?;
+    }
     mismatched(call, &raw)?;
     is_named(&raw, call, name)?;
-    let decoded = body::tidy(&call.kind, raw.clone(), options.unknown, &[]).map_err(|refusal| strict(refusal, options, &raw))?;
+    let unknown = if validate::wrong_kind(&call.kind, &raw).is_empty() { options.unknown } else { Unknown::Ignore };
+    let decoded = body::tidy(&call.kind, raw.clone(), unknown, &[]).map_err(|refusal| strict(refusal, options, &raw))?;
     let (manager, mut new) = (Some(call.manager()), decoded.object);
     if new["metadata"]["name"].is_null() {
         new["metadata"]["name"] = name.into();
     }
     change(world, call, Changing { name, old, new, options, warnings: decoded.warnings, manager, versioned: false })
+}
+
+/// A patch may not make another kind of a native object; where Go knows what it patches it does not look.
+fn remains_native(call: &Call<'_>, raw: &mut Value, strategic: bool) -> Result<(), Refusal> {
+    let (kind, api_version) = (&call.kind, call.kind.api_version());
+    let text = |field: &str| raw[field].as_str().unwrap_or_default().to_owned();
+    let (given, version) = (text("kind"), text("apiVersion"));
+    let direct = call.way == Way::Direct;
+    let is_open = (strategic && direct) || given.is_empty();
+    let version = if version.is_empty() || is_open { api_version.clone() } else { version };
+    if is_open || (given == *kind.names.kind && version == api_version) {
+        (raw["kind"], raw["apiVersion"]) = ((&*kind.names.kind).into(), api_version.into());
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let is_native = |kind: &str, version: &str| {
+        let natives = kinds::built_in().0.iter().filter(|known| known.origin == Origin::BuiltIn);
+        natives.into_iter().any(|known| &*known.names.kind == kind && known.api_version() == version)
+    };
+    let why = if given == "Status" || is_native(&given, &version) {
+        let internal =
+            |group: &str| if group.is_empty() { "core".to_owned() } else { group.split('.').next().unwrap_or_default().to_owned() };
+        format!("converting ({short}.{given}) to ({}.{}): unknown conversion", internal(&kind.names.group), kind.names.kind)
+    } else {
+        body::unregistered(&given, &version)
+    };
+    if !direct {
+        return Err(body::unhandled(kind, &given, &version, &why));
+    }
+    let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
+    let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {why}"));
+    Err(Refusal::invalid(About { group: "", kind: "", name: "" }, &[cause]))
 }
 
 /// A patch that makes text of a native kind something else.
@@ -143,7 +186,7 @@ fn strict(refusal: Refusal, options: WriteOptions, raw: &Value) -> Refusal {
 fn accepted(call: &Call<'_>) -> String {
     let mut all = vec![JSON_PATCH, MERGE_PATCH];
     match (&call.kind.origin, &call.way) {
-        (Origin::BuiltIn, _) => all.extend([STRATEGIC_PATCH, APPLY_PATCH]),
+        (Origin::BuiltIn, _) => all.extend([APPLY_PATCH, STRATEGIC_PATCH]),
         (_, Way::Virtual { .. }) => all.push(APPLY_PATCH),
         // The real server names it twice.
         (_, Way::Direct) => all.extend([APPLY_PATCH, APPLY_PATCH]),
@@ -161,7 +204,8 @@ fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
         Value::Array(_) => "array",
         Value::String(_) => "string",
         Value::Number(_) => "number",
-        _ => "value",
+        Value::Null => return Err(Refusal::bad_request("Invalid JSON Patch")),
+        _ => "bool",
     };
     Err(Refusal::bad_request(format!(
         "error decoding patch: json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
@@ -288,8 +332,10 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     kind.schema.default(&mut new);
     let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
     if !causes.is_empty() {
+        // It is called by what it says that it is.
         let named = new["kind"].as_str().unwrap_or(&kind.names.kind).to_owned();
-        return Err(Refusal::invalid(About { group: &kind.names.group, kind: &named, name }, &causes));
+        let group = new["apiVersion"].as_str().map_or(&*kind.names.group, |version| version.split_once('/').map_or("", |(group, _)| group));
+        return Err(Refusal::invalid(About { group, kind: &named, name }, &causes));
     }
     warnings.extend(meta::warnings(kind, &new));
     admit::encoded(kind, &mut new);
@@ -348,9 +394,11 @@ fn preserve(call: &Call<'_>, old: &Value, new: &mut Value) {
     if status {
         // The status and the managed fields are taken, and nothing else.
         let (given, managed) = (new["status"].take(), new["metadata"]["managedFields"].take());
-        let asked = new["kind"].take();
+        let asked = ["kind", "apiVersion"].map(|field| (field, new[field].take()));
         *new = old.clone();
-        new["kind"] = asked;
+        for (field, value) in asked {
+            new[field] = value;
+        }
         set(new, "status", given);
         set(&mut new["metadata"], "managedFields", managed);
         return;

@@ -50,12 +50,13 @@ fn finalizers(kind: &Served, new: &Value) -> Vec<Cause> {
         .collect()
 }
 
-fn wrong_kind(kind: &Served, new: &Value) -> Vec<Cause> {
-    let given = new["kind"].as_str().unwrap_or_default();
-    if given == &*kind.names.kind {
-        return Vec::new();
-    }
-    vec![Cause::new("FieldValueInvalid", "kind", format!("Invalid value: {given:?}: must be {}", kind.names.kind))]
+/// What an object says of itself that is another kind or another version.
+pub(super) fn wrong_kind(kind: &Served, new: &Value) -> Vec<Cause> {
+    let wrong = |field: &str, must: &str| {
+        let given = new[field].as_str().unwrap_or_default();
+        (given != must).then(|| Cause::new("FieldValueInvalid", field, format!("Invalid value: {given:?}: must be {must}")))
+    };
+    [wrong("kind", &kind.names.kind), wrong("apiVersion", &kind.api_version())].into_iter().flatten().collect()
 }
 
 fn special(_world: &World, kind: &Served, _workspace: &Arc<str>, old: Option<&Value>, new: &Value) -> Vec<Cause> {

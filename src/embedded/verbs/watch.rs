@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     closed: watch::Receiver<u64>,
     through: bool,
     headed: bool,
+    /// Of tables: only the names.
+    names_only: bool,
 }
 
 impl Plan {
@@ -68,6 +70,7 @@ impl Plan {
             closed: never(),
             through: true,
             headed: false,
+            names_only: false,
         }
     }
 }
@@ -101,6 +104,7 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
         closed: world.closed.subscribe(),
         through: matches!(call.way, Way::Virtual { .. }),
         headed: false,
+        names_only: call.shows_names_only(),
     };
     let now = world.now.as_second();
     match options.at {
@@ -129,7 +133,10 @@ impl Plan {
         let object = match self.representation {
             Representation::Object => object,
             Representation::Partial { v1 } => {
-                let partial = table::partial(&object);
+                let mut partial = table::partial(&object);
+                if let Some(kind) = self.kind.as_ref().filter(|_| self.scope.workspace.is_none()) {
+                    table::of_version(&mut partial, kind);
+                }
                 if v1 { partial } else { table::in_v1beta1(partial) }
             }
             Representation::Table { v1 } => self.row(&object, now, v1),
@@ -141,7 +148,10 @@ impl Plan {
         let Some(kind) = &self.kind else { return Value::Null };
         let meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
         let include = self.include.unwrap_or(IncludeObject::Metadata);
-        let table = table::table(kind, std::slice::from_ref(object), &meta, now, include);
+        let mut table = table::table(kind, std::slice::from_ref(object), &meta, now, include);
+        if self.names_only {
+            table::names_only(&mut table);
+        }
         // Only the first event of a stream has the headings.
         let table = if std::mem::replace(&mut self.headed, true) { table::without_headings(table) } else { table };
         if v1 { table } else { table::in_v1beta1(table) }

@@ -123,8 +123,9 @@ impl World {
             self.manage(draft.kind, Some(&old), &mut draft.new, manager, draft.subresource);
         }
         self.label(draft.kind, &draft.place, &mut draft.new);
-        if draft.new == old && is_marked == was_marked {
-            return if is_marked { old } else { unmarked(old) };
+        // What is sent without the annotation is never what was read, which has it.
+        if draft.new == old && is_marked && was_marked {
+            return old;
         }
         if old["metadata"]["ownerReferences"] != draft.new["metadata"]["ownerReferences"] {
             self.changes_owners(draft.kind, &draft.place, &old, &draft.new);

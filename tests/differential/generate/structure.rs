@@ -32,7 +32,7 @@ impl Generator {
         if !self.bound {
             self.bound = true;
             let mut operation = setup::bind("t2", "lab", &setup::first_decision());
-            operation.steps.push(Step::Pause(HEARD));
+            operation.steps.extend([Step::Pause(HEARD), Self::labels_follow("t2")]);
             return operation;
         }
         self.bound = false;
@@ -68,6 +68,8 @@ impl Generator {
             late(Call::get(format!("{}{WIDGETS}", through("lab", "t2"))), Holds::Code(403)),
             late(Call::get(format!("{}{WIDGETS}", through("lab", "*"))), Holds::Code(200)),
             late(Call::get(format!("{}/apis", direct("t2"))), Holds::Code(200)),
+            Step::Pause(HEARD),
+            Self::labels_follow("t2"),
         ]);
         Operation { kind: "unbind", steps }
     }
@@ -119,9 +121,13 @@ impl Generator {
             Step::Call(Call::new(Who::Admin, "PATCH", binding.clone()).content_type(MERGE).body(&patch)),
             Step::Until(Call::get(binding), applied, SOON),
             Step::Pause(HEARD),
-            // The labels of claimed objects follow.
-            Step::Until(Call::get(format!("{}/api/v1/configmaps", direct("t1"))), Holds::Code(200), SOON),
+            Self::labels_follow("t1"),
         ]
+    }
+
+    /// The labels of claimed objects come and go after what decides of them.
+    fn labels_follow(workspace: &str) -> Step {
+        Step::Until(Call::get(format!("{}/api/v1/configmaps", direct(workspace))), Holds::Code(200), SOON)
     }
 
     /// Widgets get another field with a default, in every binding.
