@@ -179,6 +179,21 @@ mod tests {
     }
 
     #[test]
+    fn the_name_that_an_authorizer_sees_could_be_a_part_of_a_path() {
+        for (fields, name) in [
+            ("metadata.name=a", Some("a")),
+            ("spec.x=y,metadata.name==a", Some("a")),
+            ("metadata.name!=a", None),
+            ("metadata.name=", None),
+            ("metadata.name=..", None),
+            ("metadata.name=a/b", None),
+            ("", None),
+        ] {
+            assert_eq!(name_asked_for(fields), name, "{fields}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_understood_is_refused_in_kubernetes_words() {
         for (labels, fields, words) in [
             ("a===", "", "unable to parse requirement: found '=', expected: identifier"),

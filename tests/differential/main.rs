@@ -16,9 +16,6 @@
 //! - `DIFFERENTIAL_SEED`: where the dice begin (1).
 //! - `DIFFERENTIAL_LANES`: how many lanes (6).
 //! - `DIFFERENTIAL_SHRINK`: 0 shows differences as they were found, without looking for the fewest operations that lead to each (1).
-//! - `DIFFERENTIAL_RECORD`: a file for the answers of a real kcp that is compared with itself; without it that is not done.
-//! - `DIFFERENTIAL_REPLAY`: such a file, to compare the embedded control plane with it in seconds and without a kcp; seed, lanes and number
-//!   of operations are those of the recording.
 //! - `DIFFERENTIAL_RECORD`: a file for what both answered; `tests/differential/recorded.gz` is one, which `differential_recorded` plays.
 //! - `KCP_TEST_KUBECONFIG`: the admin kubeconfig of a kcp that runs already, started with the users of [`target::TOKENS`].
 

@@ -100,28 +100,6 @@ pub(crate) fn without_empty_page(answer: &mut Value) {
     }
 }
 
-/// A recorded answer without what was not yet known to be luck when it was recorded.
-pub(crate) fn recorded(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            let known = CERTIFICATES.replace_all(text, "<certificates>");
-            *text = ECHO.replace_all(&known, "Invalid value: <the object>: ").into_owned();
-        }
-        Value::Array(items) => {
-            items.retain(|item| *item != json!({"manager": "root", "operation": "Apply"}));
-            items.iter_mut().for_each(recorded);
-        }
-        Value::Object(map) => {
-            build(map);
-            map.values_mut().for_each(recorded);
-        }
-        _ => {}
-    }
-    if value.get("pages").is_some() {
-        without_empty_page(value);
-    }
-}
-
 /// Who built a server, with what, is what it is.
 fn build(version: &mut Map<String, Value>) {
     if version.contains_key("goVersion") {

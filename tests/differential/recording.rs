@@ -11,7 +11,6 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::normal;
 use super::plan::Operation;
 
 /// Writes a recording.
@@ -69,10 +68,8 @@ impl Recorded {
     pub(crate) fn of(recording: &Recording, lane: u64) -> Self {
         let mut operations = VecDeque::new();
         for entry in recording.lines.iter().filter(|entry| entry["lane"] == lane) {
-            let mut answers = entry["answers"].clone();
-            normal::recorded(&mut answers);
-            let answers = answers.as_array_mut().map(std::mem::take).unwrap_or_default();
-            operations.push_back((entry["operation"].as_str().unwrap_or_default().to_owned(), answers.into()));
+            let answers: VecDeque<Value> = entry["answers"].as_array().into_iter().flatten().cloned().collect();
+            operations.push_back((entry["operation"].as_str().unwrap_or_default().to_owned(), answers));
         }
         Self { operations, now: VecDeque::new() }
     }

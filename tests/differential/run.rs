@@ -151,7 +151,7 @@ pub(crate) async fn compare(targets: [Arc<dyn Target>; 2], run: Run) {
         let left = SHRINK_WITHIN.saturating_sub(shrinking.elapsed());
         let rerun = async |operations: &[Operation]| first_difference(&targets, &format!("{}s{index}", run.name), operations).await;
         let (operations, difference) = if number("DIFFERENTIAL_SHRINK", 1) == 0 {
-            (first.operations.last().cloned().into_iter().collect(), first.difference.clone())
+            (shrink::related(&first.operations), first.difference.clone())
         } else if let Some(shrunk) = shrink::shrink(first.operations.clone(), first.difference.clone(), left, rerun).await {
             shrunk
         } else {

@@ -7,6 +7,13 @@ use tokio::time::Instant;
 use super::lane::Difference;
 use super::plan::Operation;
 
+/// The last of some operations, and those before it that are about an object of it.
+pub(crate) fn related(operations: &[Operation]) -> Vec<Operation> {
+    let Some((last, before)) = operations.split_last() else { return Vec::new() };
+    let about = last.objects();
+    before.iter().filter(|operation| !operation.objects().is_disjoint(&about)).chain([last]).cloned().collect()
+}
+
 /// The shortest list that was found in time: whole parts are left out as long as a difference in the same kind of operation remains. `None`
 /// when it does not come again though everything is played once more: the real server's controllers had run in another order.
 ///
@@ -21,19 +28,14 @@ pub(crate) async fn shrink(
     let (mut operations, mut difference) = (operations, first);
     let mut again = false;
     // Most differences are about one object: what never names it can go at once.
-    if let Some(last) = operations.last() {
-        let about = last.objects();
-        let mut related: Vec<Operation> =
-            operations[..operations.len() - 1].iter().filter(|operation| !operation.objects().is_disjoint(&about)).cloned().collect();
-        related.push(last.clone());
-        if related.len() < operations.len()
-            && let Some((at, found)) = run(&related).await
-            && found.kind == difference.kind
-        {
-            operations = related[..=at].to_vec();
-            difference = found;
-            again = true;
-        }
+    let related = related(&operations);
+    if related.len() < operations.len()
+        && let Some((at, found)) = run(&related).await
+        && found.kind == difference.kind
+    {
+        operations = related[..=at].to_vec();
+        difference = found;
+        again = true;
     }
     if !again && !within.is_zero() {
         let (at, found) = run(&operations).await.filter(|(_, found)| found.kind == difference.kind)?;

@@ -8,6 +8,7 @@ mod invitations;
 mod lives;
 mod owners;
 mod robust;
+mod seldom;
 mod shards;
 mod support;
 mod versions;

@@ -18,6 +18,7 @@ pub(crate) struct Answer {
 pub(crate) struct Client {
     pub(crate) control_plane: ControlPlane,
     token: String,
+    accept: String,
 }
 
 impl Client {
@@ -26,7 +27,7 @@ impl Client {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        Self { control_plane: ControlPlane::new(options), token: ADMIN.into() }
+        Self { control_plane: ControlPlane::new(options), token: ADMIN.into(), accept: String::new() }
     }
 
     /// Another user of the same control plane.
@@ -34,8 +35,13 @@ impl Client {
         Self { token: token.to_owned(), ..self.clone() }
     }
 
+    /// The same user, who wants answers in this form.
+    pub(crate) fn accepting(&self, accept: &str) -> Self {
+        Self { accept: accept.to_owned(), ..self.clone() }
+    }
+
     pub(crate) async fn send(&self, method: Method, path: &str, media_type: &str, body: Bytes) -> Answer {
-        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
+        let request = Request::builder().method(method).uri(path).header("content-type", media_type).header("accept", &self.accept);
         let request = request.header("authorization", format!("Bearer {}", self.token)).body(body).unwrap();
         let response = self.control_plane.clone().oneshot(request).await.unwrap();
         let code = response.status().as_u16();

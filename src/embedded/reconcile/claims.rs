@@ -120,11 +120,14 @@ impl World {
         self.ask(Duration::ZERO, Task::Claims(workspace.clone()));
     }
 
-    /// Brings the labels of all claimed objects of a workspace up to date.
+    /// Brings the labels of all claimed objects of a workspace up to date. Those of an export that is no longer bound stay until the object is
+    /// written again, as they do in kcp: a list over all workspaces still shows such an object.
     pub(super) fn do_claims(&mut self, workspace: &Arc<str>) {
         let mut claims = BTreeSet::new();
+        let mut bound = BTreeSet::new();
         for binding in self.all(bindings(), workspace) {
             let Some((provider, export)) = self.export_key(workspace, &binding) else { continue };
+            bound.insert(own_label(&provider, &export).0);
             for claim in binding["status"]["appliedPermissionClaims"].as_array().into_iter().flatten() {
                 let (key, value) = label(&provider, &export, claim);
                 let text = |field: &str| Arc::from(claim[field].as_str().unwrap_or_default());
@@ -140,7 +143,7 @@ impl World {
         let before = std::mem::replace(&mut found.claims, claims.clone());
         let touched: BTreeSet<(Arc<str>, Arc<str>)> = before
             .iter()
-            .filter(|claim| changed(claim, &claims))
+            .filter(|claim| changed(claim, &claims) && bound.contains(&*claim.key))
             .chain(claims.iter().filter(|claim| changed(claim, &before)))
             .map(|claim| (claim.group.clone(), claim.resource.clone()))
             .collect();

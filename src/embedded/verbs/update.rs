@@ -212,6 +212,14 @@ fn readable(bytes: &[u8]) -> Result<Value, Refusal> {
     )))
 }
 
+/// Go's words for what is commonly wrong, and those of our parser for the rest.
+fn not_yaml(why: &str) -> Refusal {
+    let line =
+        why.split_once("line ").map(|(_, rest)| rest.chars().take_while(char::is_ascii_digit).collect::<String>()).unwrap_or_default();
+    let why = if why.contains("unclosed bracket '{'") { format!("line {line}: did not find expected ',' or '}}'") } else { why.to_owned() };
+    Refusal::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {why}"))
+}
+
 fn merge_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
     let mut new = old.clone();
     patch::merge(&mut new, &readable(bytes)?);
@@ -227,7 +235,7 @@ fn json_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
 fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) -> Answer {
     let kind = &call.kind;
     let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
-    let mut config: Value = serde_saphyr::from_str(text).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+    let mut config: Value = serde_saphyr::from_str(text).map_err(|error| not_yaml(&error.to_string()))?;
     if config.is_null() {
         config = Value::Object(serde_json::Map::new());
     }
@@ -339,6 +347,7 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     }
     warnings.extend(meta::warnings(kind, &new));
     admit::encoded(kind, &mut new);
+    managed::keep_times(&old, &mut new);
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));
     let stored = if options.dry_run {
         let mut new = new;

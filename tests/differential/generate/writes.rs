@@ -373,8 +373,12 @@ impl Generator {
                 let policy = *self.dice.one(&["Background", "Foreground", "Orphan"]);
                 self.delete_there(&object);
                 let gone = Call::get(Self::path(Door::Direct, &object));
-                let mut steps = vec![Step::Call(call.with(&format!("propagationPolicy={policy}")))];
+                let delete = Step::Call(call.with(&format!("propagationPolicy={policy}")));
+                let mut steps = vec![delete];
                 if !self.held.contains(&object) {
+                    // A change that was refused may have left a finalizer.
+                    let release = Call::new(Who::Admin, "PATCH", Self::path(Door::Direct, &object)).content_type(MERGE);
+                    steps.insert(0, Step::Call(release.body(&json!({"metadata": {"finalizers": null}}))));
                     steps.push(Step::Until(gone, Holds::Code(404), COLLECTED));
                 }
                 return Operation { kind: "delete with a policy", steps };
