@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::objects::{HOLD, merge};
-use super::{Call, Door, Generator, Kind, Object, Operation, Step};
+use super::{Call, Door, Generator, Kind, Object, Operation, Step, Who};
 use crate::plan::{APPLY, Holds, JSON_PATCH, MERGE, STRATEGIC};
 
 /// The garbage collector has looked within this.
