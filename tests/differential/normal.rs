@@ -210,6 +210,7 @@ fn visit(value: &mut Value, reading: Reading, memory: &mut Memory) {
     }
     if value["kind"] == "Status" {
         causes(value);
+        conflicts(value);
     }
     match value {
         Value::String(text) => *text = string(text, memory),
@@ -299,6 +300,17 @@ fn causes(status: &mut Value) {
     {
         status["message"] = format!("{before}is invalid: [{}]", each.join(", ")).into();
     }
+}
+
+/// The owners of conflicting fields are ordered by when they wrote, to the second.
+fn conflicts(status: &mut Value) {
+    let Some((count, owners)) = status["message"].as_str().and_then(|words| words.split_once(" conflicts: ")) else { return };
+    if !count.starts_with("Apply failed with ") {
+        return;
+    }
+    let mut owners: Vec<&str> = owners.split("\nconflicts with ").map(|owner| owner.trim_start_matches("conflicts with ")).collect();
+    owners.sort_unstable();
+    status["message"] = format!("{count} conflicts: conflicts with {}", owners.join("\nconflicts with ")).into();
 }
 
 fn ages(table: &mut Value) {

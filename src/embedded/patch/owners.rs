@@ -151,8 +151,13 @@ impl Owners {
     pub fn yield_to(&mut self, difference: &Difference, except: Option<&Owner>, force: bool) -> Result<(), Vec<(Owner, Path)>> {
         let written = difference.modified.union(&difference.added);
         if !force {
-            let others = self.owned.iter().filter(|(owner, _)| Some(*owner) != except);
+            let mut others: Vec<_> = self.owned.iter().filter(|(owner, _)| Some(*owner) != except).collect();
+            // Upstream sorts them by their JSON, in which the time comes before the subresource and a subresource before none.
+            let time = |owner: &Owner| self.times.get(owner).filter(|_| owner.operation == Operation::Update);
+            let words = |owner: &Owner| (owner.manager.clone(), owner.operation, owner.api_version.clone());
+            others.sort_by_cached_key(|(owner, _)| (words(owner), time(owner), owner.subresource.is_empty(), &owner.subresource));
             let conflicts: Vec<(Owner, Path)> = others
+                .into_iter()
                 .flat_map(|(owner, owned)| owned.set.intersection(&written).paths().into_iter().map(|path| (owner.clone(), path)))
                 .collect();
             if !conflicts.is_empty() {

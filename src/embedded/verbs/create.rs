@@ -113,7 +113,7 @@ fn make_or_rehearse(
         }
     }
     admit::decoded(kind, &mut new);
-    kind.schema.default(&mut new);
+    validate::default(kind, &mut new);
     // Nobody is said to have written what admission and strategies add.
     if let Some(manager) = manager {
         world.manage(kind, None, &mut new, manager, "");
@@ -124,7 +124,7 @@ fn make_or_rehearse(
         fields.remove("status");
     }
     admit::create(world, call, &workspace, &mut new)?;
-    kind.schema.default(&mut new);
+    validate::default(kind, &mut new);
     let name = new["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), &name);
     let causes = validate::create(world, kind, &workspace, &new);

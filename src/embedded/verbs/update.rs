@@ -330,14 +330,14 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
     let place = Place::new(&workspace, call.namespace.as_deref().unwrap_or_default(), name);
     is_current(call, &old, &new, name, versioned)?;
     admit::decoded(kind, &mut new);
-    kind.schema.default(&mut new);
+    validate::default(kind, &mut new);
     // Nobody is said to have written what admission and strategies change, and what is sent counts, even where it is not kept.
     if let Some(manager) = manager {
         world.manage(kind, Some(&old), &mut new, manager, &call.subresource);
     }
     preserve(call, &old, &mut new);
     admit::update(world, call, &workspace, &old, &mut new)?;
-    kind.schema.default(&mut new);
+    validate::default(kind, &mut new);
     let causes = validate::update(world, kind, &workspace, &old, &new, &call.subresource);
     if !causes.is_empty() {
         // It is called by what it says that it is.

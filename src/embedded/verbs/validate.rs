@@ -50,6 +50,13 @@ fn finalizers(kind: &Served, new: &Value) -> Vec<Cause> {
         .collect()
 }
 
+/// Fills in what a schema defines. Of what calls itself another kind no schema is known, and it is refused in the end.
+pub(super) fn default(kind: &Served, object: &mut Value) {
+    if wrong_kind(kind, object).is_empty() {
+        kind.schema.default(object);
+    }
+}
+
 /// What an object says of itself that is another kind or another version.
 pub(super) fn wrong_kind(kind: &Served, new: &Value) -> Vec<Cause> {
     let wrong = |field: &str, must: &str| {
