@@ -8,6 +8,7 @@ use super::meta;
 use super::options::Unknown;
 use crate::embedded::errors::{Refusal, go_error};
 use crate::embedded::front::protobuf;
+use crate::embedded::kinds;
 use crate::embedded::served::{Origin, Served};
 
 /// A decoded object and the warnings about it.
@@ -136,9 +137,12 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
     // Through a virtual workspace native kinds are like all others.
     let native = kind.origin == Origin::BuiltIn && !virtually;
     if native && (text("kind") != &*kind.names.kind || text("apiVersion") != api_version) {
-        return Err(unhandled(kind, text("kind"), text("apiVersion"), &unregistered(text("kind"), text("apiVersion"))));
+        return Err(unhandled(kind, text("kind"), text("apiVersion")));
     }
     other_version(kind, &object, unknown)?;
+    if text("kind") != &*kind.names.kind && kind.origin == Origin::BuiltIn {
+        return Err(unhandled(kind, text("kind"), text("apiVersion")));
+    }
     if text("kind") != &*kind.names.kind {
         // No schema is known for it, so that nothing is unknown; it is refused later.
         return tidy(kind, object, Unknown::Ignore, &[]);
@@ -146,14 +150,24 @@ fn checked(kind: &Served, object: Value, body: &[u8], unknown: Unknown, virtuall
     tidy(kind, object, unknown, &[])
 }
 
-/// 400 of a body that cannot become an object of a kind.
-pub(super) fn unhandled(kind: &Served, given: &str, api_version: &str, why: &str) -> Refusal {
-    let version = api_version.rsplit('/').next().unwrap_or_default();
+/// 400 of a body that cannot become an object of a native kind.
+pub(super) fn unhandled(kind: &Served, given: &str, api_version: &str) -> Refusal {
+    let (version, why) = (short(api_version), misfit(kind, given, api_version));
     Refusal::bad_request(format!("{given} in version {version:?} cannot be handled as a {}: {why}", kind.names.kind))
 }
 
-pub(super) fn unregistered(kind: &str, api_version: &str) -> String {
-    format!("no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:100\"")
+/// Why Go makes no object of a native kind of what calls itself so.
+pub(super) fn misfit(kind: &Served, given: &str, api_version: &str) -> String {
+    let mut natives = kinds::built_in().0.iter().filter(|known| known.origin == Origin::BuiltIn);
+    if given == "Status" || natives.any(|known| &*known.names.kind == given && known.api_version() == api_version) {
+        let group = kind.names.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        return format!("converting ({}.{given}) to ({group}.{}): unknown conversion", short(api_version), kind.names.kind);
+    }
+    format!("no kind {given:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:100\"")
+}
+
+fn short(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
 }
 
 /// Refuses an object of another version, with what is unknown of it.

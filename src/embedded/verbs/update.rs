@@ -6,7 +6,6 @@ use super::options::{self, Unknown, WriteOptions};
 use super::{Answer, Call, Reply, Way, admit, body, bytes_of, create, meta, validate};
 use crate::embedded::convert;
 use crate::embedded::errors::{About, Cause, Refusal, go_error};
-use crate::embedded::kinds;
 use crate::embedded::patch;
 use crate::embedded::patch::managed::{self, Operation, Writer};
 use crate::embedded::served::{Origin, Served};
@@ -131,23 +130,11 @@ fn remains_native(call: &Call<'_>, raw: &mut Value, strategic: bool) -> Result<(
         (raw["kind"], raw["apiVersion"]) = ((&*kind.names.kind).into(), api_version.into());
         return Ok(());
     }
-    let short = version.rsplit('/').next().unwrap_or_default();
-    let is_native = |kind: &str, version: &str| {
-        let natives = kinds::built_in().0.iter().filter(|known| known.origin == Origin::BuiltIn);
-        natives.into_iter().any(|known| &*known.names.kind == kind && known.api_version() == version)
-    };
-    let why = if given == "Status" || is_native(&given, &version) {
-        let internal =
-            |group: &str| if group.is_empty() { "core".to_owned() } else { group.split('.').next().unwrap_or_default().to_owned() };
-        format!("converting ({short}.{given}) to ({}.{}): unknown conversion", internal(&kind.names.group), kind.names.kind)
-    } else {
-        body::unregistered(&given, &version)
-    };
     if !direct {
-        return Err(body::unhandled(kind, &given, &version, &why));
+        return Err(body::unhandled(kind, &given, &version));
     }
     let shown = serde_json::to_string(&raw.to_string()).unwrap_or_default();
-    let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {why}"));
+    let cause = Cause::new("FieldValueInvalid", "patch", format!("Invalid value: {shown}: {}", body::misfit(kind, &given, &version)));
     Err(Refusal::invalid(About { group: "", kind: "", name: "" }, &[cause]))
 }
 
