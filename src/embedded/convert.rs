@@ -1,20 +1,32 @@
 //! Versions of one kind: objects are stored in one and shown in any.
 //!
 //! Pure: JSON to JSON. Custom kinds differ in their apiVersion only (conversion strategy None); `apis.kcp.io` has two versions whose claims
-//! differ, and what the older cannot say is kept in annotations (kcp's `sdk/apis/apis/v1alpha2/conversion.go`).
+//! differ, and what the older cannot say is kept in annotations (kcp's `sdk/apis/apis/v1alpha2/conversion.go`). Events are one kind in two
+//! groups whose fields have other names (`pkg/apis/events/v1/conversion.go`).
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::served::Served;
+use super::served::{Origin, Served};
 use super::store::Stored;
 
 const CLAIMS: &str = "apis.v1alpha2.kcp.io/permission-claims";
 const ACCEPTABLE: &str = "apis.v1alpha2.kcp.io/acceptable-permission-claims";
 const APPLIED: &str = "apis.v1alpha2.kcp.io/status-applied-permission-claims";
 const EXPORTED: &str = "apis.v1alpha2.kcp.io/status-export-permission-claims";
+
+/// A field of an event in the core group, which is how it is stored, and in `events.k8s.io`.
+const EVENT: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
 
 /// An object as a version shows it.
 pub(crate) fn bytes(kind: &Served, stored: &Arc<Stored>) -> Bytes {
@@ -40,6 +52,13 @@ pub(crate) fn shown(kind: &Served, mut object: Value) -> Value {
     if &*kind.names.group == "apis.kcp.io" && &*kind.version == "v1alpha1" {
         older(&mut object);
     }
+    if is_new_event(kind) {
+        rename(&mut object, EVENT);
+        let reporters = ["reportingController", "reportingInstance"];
+        if let Some(fields) = object.as_object_mut() {
+            fields.retain(|field, value| !(reporters.contains(&field.as_str()) && *value == ""));
+        }
+    }
     object["apiVersion"] = wanted.into();
     object
 }
@@ -50,7 +69,43 @@ pub(crate) fn stored(kind: &Served, mut object: Value) -> Value {
         newer(&mut object);
         object["apiVersion"] = "apis.kcp.io/v1alpha2".into();
     }
+    if is_new_event(kind) && object["apiVersion"] == kind.api_version() {
+        rename(&mut object, EVENT.map(|(old, new)| (new, old)));
+        complete_event(&mut object);
+        object["apiVersion"] = "v1".into();
+    }
     object
+}
+
+/// What an event of the core group shows even when it is empty.
+pub(crate) fn complete_event(event: &mut Value) {
+    let none = || Value::Null;
+    let empty = || Value::from("");
+    for (field, value) in [
+        ("eventTime", none()),
+        ("firstTimestamp", none()),
+        ("lastTimestamp", none()),
+        ("reportingComponent", empty()),
+        ("reportingInstance", empty()),
+        ("source", json!({})),
+    ] {
+        if event[field].is_null() {
+            event[field] = value;
+        }
+    }
+}
+
+fn is_new_event(kind: &Served) -> bool {
+    &*kind.names.group == "events.k8s.io" && kind.origin == Origin::BuiltIn
+}
+
+fn rename<const N: usize>(object: &mut Value, names: [(&str, &str); N]) {
+    let Some(fields) = object.as_object_mut() else { return };
+    for (from, to) in names {
+        if let Some(value) = fields.remove(from) {
+            fields.insert(to.to_owned(), value);
+        }
+    }
 }
 
 fn older(object: &mut Value) {

@@ -19,15 +19,73 @@ enum Demand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
     labels: Vec<Demand>,
-    /// `(metadata.name or metadata.namespace, value, whether it must be equal)`.
+    /// `(JSON pointer, value, whether it must be equal)`.
     fields: Vec<(String, String, bool)>,
 }
 
+/// The fields of a kind that a selector may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fields {
+    /// Name and namespace, as of every kind that is a custom resource.
+    Plain,
+    /// Name and namespace of a native kind that has no others, which says so when asked for another.
+    Native,
+    /// Name, namespace and these: what they are called, and where they are in what is stored.
+    Own(&'static [(&'static str, &'static str)]),
+}
+
+impl Fields {
+    /// Those of a native kind, as `pkg/apis/…/conversion.go` registers them.
+    pub(crate) fn of_native(group: &str, plural: &str) -> Self {
+        match (group, plural) {
+            ("", "secrets") => Self::Own(&[("type", "/type")]),
+            ("", "namespaces") => Self::Own(&[("status.phase", "/status/phase")]),
+            ("", "events") => Self::Own(&[
+                ("involvedObject.kind", "/involvedObject/kind"),
+                ("involvedObject.namespace", "/involvedObject/namespace"),
+                ("involvedObject.name", "/involvedObject/name"),
+                ("involvedObject.uid", "/involvedObject/uid"),
+                ("involvedObject.apiVersion", "/involvedObject/apiVersion"),
+                ("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+                ("involvedObject.fieldPath", "/involvedObject/fieldPath"),
+                ("reason", "/reason"),
+                ("reportingComponent", "/reportingComponent"),
+                ("source", "/source/component"),
+                ("type", "/type"),
+            ]),
+            ("events.k8s.io", "events") => Self::Own(&[
+                ("regarding.kind", "/involvedObject/kind"),
+                ("regarding.namespace", "/involvedObject/namespace"),
+                ("regarding.name", "/involvedObject/name"),
+                ("regarding.uid", "/involvedObject/uid"),
+                ("regarding.apiVersion", "/involvedObject/apiVersion"),
+                ("regarding.resourceVersion", "/involvedObject/resourceVersion"),
+                ("regarding.fieldPath", "/involvedObject/fieldPath"),
+                ("reason", "/reason"),
+                ("reportingController", "/reportingComponent"),
+                ("type", "/type"),
+            ]),
+            _ => Self::Native,
+        }
+    }
+
+    /// Where a field is.
+    fn place(self, name: &str) -> Result<String, String> {
+        let own: &[(&str, &str)] = if let Self::Own(own) = self { own } else { &[] };
+        let found = [("metadata.name", "/metadata/name"), ("metadata.namespace", "/metadata/namespace")].iter().chain(own);
+        let place = found.clone().find_map(|(known, place)| (*known == name).then(|| (*place).to_owned()));
+        place.ok_or_else(|| match self {
+            Self::Native => format!("{name:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+            Self::Plain | Self::Own(_) => format!("field label not supported: {name}"),
+        })
+    }
+}
+
 impl Selector {
-    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Refusal> {
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>, known: Fields) -> Result<Self, Refusal> {
         Ok(Self {
             labels: labels.map_or(Ok(Vec::new()), parse_labels).map_err(Refusal::bad_request)?,
-            fields: fields.map_or(Ok(Vec::new()), parse_fields).map_err(Refusal::bad_request)?,
+            fields: fields.map_or(Ok(Vec::new()), |text| parse_fields(text, known)).map_err(Refusal::bad_request)?,
         })
     }
 
@@ -51,8 +109,8 @@ impl Selector {
             Demand::Exists(key) => label(key).is_some(),
             Demand::Missing(key) => label(key).is_none(),
         };
-        let field = |name: &str| metadata[name.trim_start_matches("metadata.")].as_str().unwrap_or_default();
-        self.labels.iter().all(holds) && self.fields.iter().all(|(name, value, equal)| (field(name) == value) == *equal)
+        let field = |place: &str| object.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        self.labels.iter().all(holds) && self.fields.iter().all(|(place, value, equal)| (field(place) == value) == *equal)
     }
 }
 
@@ -132,7 +190,7 @@ pub(crate) fn name_asked_for(fields: &str) -> Option<&str> {
     (!matches!(name, "" | "." | "..") && !name.contains(['/', '%'])).then_some(name)
 }
 
-fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>, String> {
+fn parse_fields(text: &str, known: Fields) -> Result<Vec<(String, String, bool)>, String> {
     let mut fields = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (name, value, equal) = if let Some((name, value)) = part.split_once("!=") {
@@ -144,10 +202,7 @@ fn parse_fields(text: &str) -> Result<Vec<(String, String, bool)>, String> {
         } else {
             return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
         };
-        if !matches!(name, "metadata.name" | "metadata.namespace") {
-            return Err(format!("field label not supported: {name}"));
-        }
-        fields.push((name.to_owned(), value.to_owned(), equal));
+        fields.push((known.place(name)?, value.to_owned(), equal));
     }
     Ok(fields)
 }
@@ -173,7 +228,7 @@ mod tests {
             ("", "metadata.name=a,metadata.namespace!=m", true),
             ("", "metadata.name=b", false),
         ] {
-            let selector = Selector::parse(Some(labels), Some(fields)).unwrap();
+            let selector = Selector::parse(Some(labels), Some(fields), Fields::Plain).unwrap();
             assert_eq!(selector.matches(&object), chosen, "{labels} {fields}");
         }
     }
@@ -199,7 +254,7 @@ mod tests {
             ("a===", "", "unable to parse requirement: found '=', expected: identifier"),
             ("", "spec.size=small", "field label not supported: spec.size"),
         ] {
-            let refusal = Selector::parse(Some(labels), Some(fields)).unwrap_err();
+            let refusal = Selector::parse(Some(labels), Some(fields), Fields::Plain).unwrap_err();
             assert_eq!((refusal.code, refusal.message.as_str()), (400, words));
         }
     }

@@ -129,3 +129,51 @@ async fn a_status_that_is_as_it_was_is_no_new_version_whatever_else_is_sent_and_
         tokio::time::advance(std::time::Duration::from_secs(2)).await;
     }
 }
+
+#[tokio::test]
+async fn an_apply_that_takes_all_of_a_status_is_refused_and_through_an_export_takes_it() {
+    let client = Client::new();
+    let (_, tenant, through) = bound(&client).await;
+    let direct = format!("/clusters/{tenant}/apis/play.example.org/v1/namespaces/default/toys");
+    client.post(&direct, &toy("car")).await;
+    let apply = async |path: &str, status: Value| {
+        let body = json!({"apiVersion": "play.example.org/v1", "kind": "Toy", "metadata": {"name": "car"}, "status": status});
+        let path = format!("{path}/car/status?fieldManager=keeper");
+        client.send(Method::PATCH, &path, "application/apply-patch+yaml", body.to_string().into()).await
+    };
+    assert_eq!(apply(&direct, json!({"phase": "Ready"})).await.code, 200);
+    let refused = apply(&direct, json!({})).await;
+    let words = "Toy.play.example.org \"car\" is invalid: status: Invalid value: \"null\":  in body must be of type object: \"null\"";
+    assert_eq!((refused.code, &refused.body["message"]), (422, &json!(words)));
+    let taken = apply(&format!("{through}{direct}"), json!({})).await;
+    assert_eq!((taken.code, taken.body.get("status")), (200, None), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_native_kind_is_selected_by_its_own_fields_and_refuses_others_in_its_own_words() {
+    let client = Client::new();
+    let (_, tenant, _) = bound(&client).await;
+    let list = async |path: &str, fields: &str| client.get(&format!("/clusters/{tenant}/{path}?fieldSelector={fields}")).await;
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Toy", "name": "car", "namespace": "default"}, "reason": "Built"});
+    client.post(&format!("/clusters/{tenant}/api/v1/namespaces/default/events"), &event).await;
+    for (path, fields, found) in [
+        ("api/v1/events", "involvedObject.name%3Dcar,reason%3DBuilt", 1),
+        ("api/v1/events", "involvedObject.name%3Dboat", 0),
+        ("apis/events.k8s.io/v1/events", "regarding.name%3Dcar", 1),
+        ("api/v1/namespaces", "status.phase%3DActive,metadata.name%3Ddefault", 1),
+    ] {
+        let answer = list(path, fields).await;
+        assert_eq!(answer.body["items"].as_array().map(Vec::len), Some(found), "{path} {fields}: {answer:?}");
+    }
+    let other = client.get(&format!("/clusters/{tenant}/apis/events.k8s.io/v1/namespaces/default/events/e")).await;
+    assert_eq!((&other.body["regarding"]["name"], other.body.get("involvedObject")), (&json!("car"), None), "one event in two groups");
+    for (path, words) in [
+        ("api/v1/configmaps", "\"spec.size\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        ("api/v1/secrets", "field label not supported: spec.size"),
+        ("apis/play.example.org/v1/toys", "field label not supported: spec.size"),
+    ] {
+        let refused = list(path, "spec.size%3Dsmall").await;
+        assert_eq!((refused.code, &refused.body["message"]), (400, &json!(words)), "{path}");
+    }
+}

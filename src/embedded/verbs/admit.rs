@@ -9,6 +9,7 @@ use super::{Call, types};
 use crate::embedded::Version;
 use crate::embedded::access::{self, Attributes};
 use crate::embedded::base64;
+use crate::embedded::convert;
 use crate::embedded::errors::{About, Refusal};
 use crate::embedded::reconcile::{BINDING_FINALIZER, OWNER, export_label, export_of};
 use crate::embedded::served::{Origin, Served};
@@ -18,16 +19,6 @@ use crate::embedded::world::{ROOT, World};
 const EXPORT_LABEL: &str = "internal.apis.kcp.io/export";
 
 type Admitted = Result<(), Refusal>;
-
-/// What an event shows even when it is empty.
-const EVENT: [(&str, &str); 6] = [
-    ("eventTime", "null"),
-    ("firstTimestamp", "null"),
-    ("lastTimestamp", "null"),
-    ("reportingComponent", "\"\""),
-    ("reportingInstance", "\"\""),
-    ("source", "{}"),
-];
 
 /// What decoding adds to an object of a native kind, before anybody is said to have written it.
 pub(super) fn decoded(kind: &Served, new: &mut Value) {
@@ -54,12 +45,8 @@ pub(super) fn decoded(kind: &Served, new: &mut Value) {
 
 /// What Go writes of an object of a native kind even when it is empty.
 pub(super) fn encoded(kind: &Served, new: &mut Value) {
-    if &*kind.names.plural == "events" && kind.origin == Origin::BuiltIn {
-        for (field, empty) in EVENT {
-            if new[field].is_null() {
-                new[field] = serde_json::from_str(empty).unwrap_or_default();
-            }
-        }
+    if &*kind.names.plural == "events" && kind.names.group.is_empty() && kind.origin == Origin::BuiltIn {
+        convert::complete_event(new);
     }
 }
 

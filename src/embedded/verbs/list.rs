@@ -13,7 +13,7 @@ use crate::embedded::errors::Refusal;
 use crate::embedded::front::negotiation::{Representation, Shape, is_foreign, negotiate};
 use crate::embedded::front::table::{self, IncludeObject};
 use crate::embedded::request::Request;
-use crate::embedded::selector::Selector;
+use crate::embedded::selector::{Fields, Selector};
 use crate::embedded::served::{Origin, Served};
 use crate::embedded::store::{Place, Stored};
 use crate::embedded::world::World;
@@ -22,7 +22,9 @@ impl Call<'_> {
     /// What the query selects, and through a virtual workspace the label of the claim.
     pub(super) fn selector(&self) -> Result<Selector, Refusal> {
         let query = &self.request.query;
-        let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"))?;
+        let names = &self.kind.names;
+        let known = if self.is_native() { Fields::of_native(&names.group, &names.plural) } else { Fields::Plain };
+        let selector = Selector::parse(query.get("labelSelector"), query.get("fieldSelector"), known)?;
         if query.get("fieldSelector").is_some_and(|fields| fields.contains("metadata.namespace")) && !self.kind.namespaced {
             return Err(Refusal::bad_request("field label not supported: metadata.namespace"));
         }

@@ -266,25 +266,11 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
         let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Refusal::conflict(kind.about(name), &why));
     }
-    let removed = |merged: &Value| {
-        let causes: Vec<Cause> = ["spec", "status"]
-            .into_iter()
-            .filter(|field| kind.origin != Origin::BuiltIn && merged.get(*field) == Some(&Value::Null))
-            .map(|field| {
-                Cause::new(
-                    "FieldValueTypeInvalid",
-                    field,
-                    format!("Invalid value: \"null\": {field} in body must be of type object: \"null\""),
-                )
-            })
-            .collect();
-        if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind.about_kind(name), &causes)) }
-    };
     let mut merged = managed::apply(kind.schema.root(), live.as_ref(), &config, options.force, &writer, reset(kind, subresource))?;
     if live.is_none() && !subresource.is_empty() {
         return Err(Refusal::method_not_allowed(kind.about(name), "create"));
     }
-    removed(&merged)?;
+    left_without(call, name, &merged)?;
     for object in [&mut merged, &mut config] {
         object["metadata"]["name"] = name.into();
         if let Some(namespace) = call.namespace.as_deref().filter(|_| kind.namespaced) {
@@ -302,6 +288,22 @@ fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) 
     let new = body::tidy(kind, new, Unknown::Ignore, &[])?.object;
     let manager = through.then_some(manager);
     change(world, call, Changing { name, old, new, options, warnings: Vec::new(), manager, versioned: false })
+}
+
+/// An apply may not take all of a spec or status, except through a virtual workspace, where a PUT follows in which `null` is nothing.
+fn left_without(call: &Call<'_>, name: &str, merged: &Value) -> Result<(), Refusal> {
+    let kind = &call.kind;
+    let is_checked = kind.origin != Origin::BuiltIn && call.way == Way::Direct;
+    let taken = ["spec", "status"].into_iter().filter(|field| is_checked && merged.get(*field) == Some(&Value::Null));
+    let causes: Vec<Cause> = taken
+        .map(|field| {
+            // A status is checked by itself, and has no name then.
+            let named = if call.subresource == field { "" } else { field };
+            let words = format!("Invalid value: \"null\": {named} in body must be of type object: \"null\"");
+            Cause::new("FieldValueTypeInvalid", field, words)
+        })
+        .collect();
+    if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind.about_kind(name), &causes)) }
 }
 
 /// Checks a change and makes it. What was to be said about the body is said with a refusal, too.
@@ -332,7 +334,10 @@ fn checked(world: &mut World, call: &Call<'_>, changing: Changing<'_>) -> Answer
         let group = new["apiVersion"].as_str().map_or(&*kind.names.group, |version| version.split_once('/').map_or("", |(group, _)| group));
         return Err(Refusal::invalid(About { group, kind: &named, name }, &causes));
     }
-    warnings.extend(meta::warnings(kind, &new));
+    // Those who write a status are not told about the rest.
+    if call.subresource.is_empty() {
+        warnings.extend(meta::warnings(kind, &new));
+    }
     admit::encoded(kind, &mut new);
     managed::keep_times(&old, &mut new);
     let (old, new) = (convert::stored(kind, old), convert::stored(kind, new));

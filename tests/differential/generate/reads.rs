@@ -79,6 +79,8 @@ impl Generator {
             "fieldSelector=metadata.namespace%3Ddefault",
             "fieldSelector=metadata.name%3Da,metadata.namespace%3Dteam",
             "fieldSelector=spec.size%3Dsmall",
+            "fieldSelector=type%3DOpaque",
+            "fieldSelector=status.phase%3DActive",
             "fieldSelector=metadata.name",
             "labelSelector=color%3Dred&limit=1",
             "limit=x",
