@@ -175,7 +175,8 @@ impl Generator {
                 let create = Call::new(Who::Admin, "POST", Self::collection(door, &probe)).with("dryRun=All").body(&body);
                 let has_default = Holds::Is("/spec/fresh", version.clone().into());
                 steps.push(Step::Until(create, has_default, STRUCTURE));
-                steps.push(Step::Until(Call::get(Self::collection(door, &probe)), Holds::Code(200), STRUCTURE));
+                // An export applies its schema to what it shows by itself.
+                steps.push(Step::Late(Call::get(Self::collection(door, &probe)), STRUCTURE));
             }
         }
         Operation { kind: "schema roll", steps }
@@ -291,7 +292,8 @@ impl Generator {
             Step::Call(Call::new(Who::Admin, "DELETE", one.clone())),
             Step::Until(Call::get(one.clone()), Holds::Code(404), STRUCTURE),
             Step::Call(Call::get(widgets)),
-            Step::Call(Call::new(Who::Admin, "POST", format!("{one}/configmaps")).body(&map)),
+            // What admission knows of namespaces is a little older.
+            Step::Late(Call::new(Who::Admin, "POST", format!("{one}/configmaps")).body(&map), SOON),
         ];
         Operation { kind: "namespace", steps }
     }
