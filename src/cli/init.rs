@@ -2,6 +2,7 @@
 
 pub mod desired;
 pub mod identity;
+pub mod narrow;
 pub mod plan;
 pub mod upsert;
 
@@ -14,6 +15,7 @@ use clap::Args;
 use serde_json::Value;
 
 pub use identity::Identity;
+use plan::Desired;
 pub use upsert::{Outcome, Step};
 
 use super::connect::{ConnectArgs, Connection};
@@ -25,6 +27,7 @@ use crate::api::manifest::{catalog, export, rbac};
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 
 const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
+const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresourceschemas");
 const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
 
 /// Set up a provider workspace, or a provider's door in it; repeating it changes nothing
@@ -127,8 +130,10 @@ pub async fn init(options: &Options) -> anyhow::Result<Report> {
 
 /// Upserts the schemas and the export, and waits for the export's identity, which it returns with the steps.
 ///
-/// Schemas are only ever added; claims of opt-in sets stay. Every existing binding follows a new schema by itself, in about ten seconds.
+/// Schemas are only ever added; claims of opt-in sets stay. Every existing binding follows a new schema by itself, in about ten seconds: one
+/// that would take something away from tenants is refused, with the fields, before anything is written.
 pub async fn upsert_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
+    takes_nothing_away(client, &desired::exports()).await?;
     let steps = upsert::upsert(client, &desired::exports(), false).await?;
     Ok((steps, identity_hash(client, export::EXPORT).await?))
 }
@@ -138,6 +143,7 @@ fn manager() -> Identity {
 }
 
 async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_run: bool) -> anyhow::Result<Vec<Step>> {
+    takes_nothing_away(client, &[desired::crds(), desired::exports()].concat()).await?;
     let mut steps = upsert::upsert(client, &desired::crds(), dry_run).await?;
     if dry_run {
         steps.extend(upsert::upsert(client, &desired::exports(), dry_run).await?);
@@ -150,6 +156,39 @@ async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_r
     }
     steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports), dry_run).await?);
     Ok(steps)
+}
+
+/// Compares every kind with the one that is in force. Reads only.
+async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow::Result<()> {
+    let export = client.find(&EXPORTS, "", export::EXPORT).await?.unwrap_or_default();
+    let in_force = |spec: &Value| {
+        let same = |resource: &&Value| resource["group"] == spec["group"] && resource["name"] == spec["names"]["plural"];
+        let all = export["spec"]["resources"].as_array().into_iter().flatten();
+        all.clone().find(same).and_then(|resource| resource["schema"].as_str()).map(ToOwned::to_owned)
+    };
+    let mut found = Vec::new();
+    for Desired { object, .. } in desired {
+        let (spec, kind) = (&object["spec"], object["kind"].as_str());
+        let live = match kind {
+            Some("CustomResourceDefinition") => client.find(&CRDS, "", object["metadata"]["name"].as_str().unwrap_or_default()).await?,
+            Some("APIResourceSchema") => match in_force(spec) {
+                Some(name) => client.find(&SCHEMAS, "", &name).await?,
+                None => None,
+            },
+            _ => None,
+        };
+        let Some(live) = live else { continue };
+        let title = format!("{}.{}", spec["names"]["plural"].as_str().unwrap_or_default(), spec["group"].as_str().unwrap_or_default());
+        found.extend(narrow::narrowed(&live["spec"], spec).iter().map(|narrowed| format!("  {title} {narrowed}")));
+    }
+    anyhow::ensure!(
+        found.is_empty(),
+        "this version's schemas would take something away from the objects and writes of {}, at once in every workspace; nothing was written:\n{}\n\
+         Run the version that made them, or change these fields back; what is to go needs a new version of its API beside the old one",
+        client.url(),
+        found.join("\n")
+    );
+    Ok(())
 }
 
 async fn door(client: &AdminClient, path: &str, provider: &str, dry_run: bool) -> anyhow::Result<(Vec<Step>, Identity)> {

@@ -7,6 +7,7 @@
 
 mod backend;
 mod bindings;
+mod claims;
 mod deletion;
 mod door;
 mod explain;
@@ -14,6 +15,7 @@ mod init;
 mod isolation;
 mod leash;
 mod manage;
+mod objects;
 mod paths;
 mod permissions;
 mod pins;
@@ -21,6 +23,7 @@ mod pools;
 mod readiness;
 mod reasons;
 mod requeue;
+mod rolls;
 mod schedule;
 mod support;
 mod workspaces;

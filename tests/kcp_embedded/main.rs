@@ -5,6 +5,8 @@
 mod backend;
 #[path = "../kcp/bindings.rs"]
 mod bindings;
+#[path = "../kcp/claims.rs"]
+mod claims;
 #[path = "../kcp/deletion.rs"]
 mod deletion;
 #[path = "../kcp/door.rs"]
@@ -17,6 +19,8 @@ mod init;
 mod isolation;
 #[path = "../kcp/manage.rs"]
 mod manage;
+#[path = "../kcp/objects.rs"]
+mod objects;
 #[path = "../kcp/paths.rs"]
 mod paths;
 #[path = "../kcp/permissions.rs"]
@@ -31,6 +35,8 @@ mod readiness;
 mod reasons;
 #[path = "../kcp/requeue.rs"]
 mod requeue;
+#[path = "../kcp/rolls.rs"]
+mod rolls;
 #[path = "../kcp/schedule.rs"]
 mod schedule;
 #[path = "../kcp/support/mod.rs"]

@@ -29,6 +29,12 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
+    /// A workspace that is there already, for whom this client speaks.
+    pub(crate) fn of(client: &AdminClient, logical_cluster: LogicalCluster) -> Self {
+        let client = client.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
+        Self { logical_cluster, client }
+    }
+
     /// The administrator in this workspace.
     pub(crate) fn client(&self) -> &AdminClient {
         &self.client
@@ -51,8 +57,7 @@ impl Kcp {
         // The process is part of the name, since a kcp that is reused has the workspaces of earlier runs.
         let name = format!("{purpose}-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let logical_cluster = self.admin.create_workspace(parent, &name).await.expect("a fresh workspace");
-        let client = self.admin.in_workspace(logical_cluster.as_str()).expect("a logical cluster makes a URL");
-        Workspace { logical_cluster, client }
+        Workspace::of(&self.admin, logical_cluster)
     }
 }
 

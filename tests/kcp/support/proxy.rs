@@ -1,4 +1,4 @@
-//! A proxy between the manager and kcp: it counts what is asked, can swallow what watches say, and can end them.
+//! A proxy between the manager and kcp: it counts what is asked, can swallow what watches say, end them, and be as bad as networks are.
 //!
 //! It speaks plain HTTP to the manager and TLS to kcp, and passes the manager's `Authorization` header through. The upstream host is the first
 //! segment of a path, so that one proxy serves the provider workspace and every endpoint URL alike.
@@ -8,13 +8,16 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::Response;
-use futures::{StreamExt as _, future};
+use bytes::Bytes;
+use futures::{StreamExt as _, future, stream};
 use http_body_util::BodyExt as _;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -44,7 +47,23 @@ pub(crate) struct Proxy {
     kubeconfig: tempfile::NamedTempFile,
 }
 
+/// How bad a network is; the default is a good one.
+#[allow(dead_code, reason = "for the hard days")]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trouble {
+    /// Every answer waits for so long.
+    pub(crate) delay: Duration,
+    /// Every line of a watch comes twice.
+    pub(crate) twice: bool,
+    /// One of so many answers breaks off in its middle; 0 for none.
+    pub(crate) broken: usize,
+}
+
 struct Inside {
+    /// Set for what goes through a dead network: it stays without an answer, also after the network is mended.
+    dead: Mutex<Arc<AtomicBool>>,
+    trouble: Mutex<Trouble>,
+    answers: AtomicUsize,
     upstream: Client<HttpsConnector<HttpConnector>, Body>,
     counts: Mutex<BTreeMap<(Verb, String), usize>>,
     silent: Mutex<BTreeSet<String>>,
@@ -60,7 +79,8 @@ impl Proxy {
         let (config, kubeconfig) = through(&kubeconfig, address).await;
         let upstream = Client::builder(TokioExecutor::new()).build(config.rustls_https_connector().unwrap());
         let (counts, silent, failing, open) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
-        let inside = Arc::new(Inside { upstream, counts, silent, failing, open });
+        let (dead, trouble, answers) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        let inside = Arc::new(Inside { dead, trouble, answers, upstream, counts, silent, failing, open });
         let routes = Router::new().fallback(pass).with_state(inside.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Self { address, inside, kubeconfig }
@@ -86,9 +106,23 @@ impl Proxy {
         self.end_watches();
     }
 
-    /// Passes everything again.
+    /// From now on nothing is answered and nothing comes any more, and no connection ends: half-open, as after a router's loss of power.
+    #[allow(dead_code, reason = "for the hard days")]
+    pub(crate) fn die(&self) {
+        self.inside.dead.lock().store(true, Ordering::Relaxed);
+    }
+
+    /// From now on answers are in this trouble.
+    #[allow(dead_code, reason = "for the hard days")]
+    pub(crate) fn trouble(&self, trouble: Trouble) {
+        *self.inside.trouble.lock() = trouble;
+    }
+
+    /// Passes everything again that is asked from now on.
     pub(crate) fn mend(&self) {
         self.inside.failing.lock().clear();
+        *self.inside.dead.lock() = Arc::default();
+        *self.inside.trouble.lock() = Trouble::default();
     }
 
     /// Ends every watch that is open, as a server does after some minutes.
@@ -122,6 +156,10 @@ async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Respon
     if inside.failing.lock().contains(&resource) {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "out of order");
     }
+    let (trouble, dead) = (*inside.trouble.lock(), inside.dead.lock().clone());
+    if dead.load(Ordering::Relaxed) {
+        return future::pending().await;
+    }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let Ok(uri) = format!("https:/{path}").parse() else { return answer(StatusCode::BAD_REQUEST, "no upstream in the path") };
     *request.uri_mut() = uri;
@@ -130,12 +168,36 @@ async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Respon
         Ok(response) => response.into_parts(),
         Err(error) => return answer(StatusCode::BAD_GATEWAY, &error.to_string()),
     };
-    if verb != Verb::Watch || !parts.status.is_success() {
-        return Response::from_parts(parts, Body::new(body));
-    }
+    tokio::time::sleep(trouble.delay).await;
+    let nth = inside.answers.fetch_add(1, Ordering::Relaxed);
+    let breaks = trouble.broken > 0 && nth % trouble.broken == 0;
+    let watch = verb == Verb::Watch && parts.status.is_success();
     let ended = inside.open.lock().clone().cancelled_owned();
-    let frames = body.into_data_stream().filter(move |_| future::ready(!inside.silent.lock().contains(&resource)));
-    Response::from_parts(parts, Body::from_stream(frames.take_until(ended)))
+    let ended = async move { if watch { ended.await } else { future::pending().await } };
+    let frames = body.into_data_stream().map(|frame| frame.map_err(std::io::Error::other));
+    let frames = frames.filter(move |_| future::ready(!watch || !inside.silent.lock().contains(&resource)));
+    let frames = frames.then(move |frame| {
+        let dead = dead.clone();
+        async move {
+            if dead.load(Ordering::Relaxed) {
+                return future::pending().await;
+            }
+            frame
+        }
+    });
+    let frames = frames.flat_map(move |frame| stream::iter(spoilt(frame, trouble.twice && watch, breaks)));
+    Response::from_parts(parts, Body::from_stream(frames.take_until(Box::pin(ended))))
+}
+
+/// A piece of an answer as it comes out of a network in trouble.
+fn spoilt(frame: std::io::Result<Bytes>, twice: bool, breaks: bool) -> Vec<std::io::Result<Bytes>> {
+    let Ok(bytes) = frame else { return vec![frame] };
+    if breaks {
+        let half = bytes.slice(..bytes.len() / 2);
+        return vec![Ok(half), Err(std::io::Error::other("broken off"))];
+    }
+    // Only whole lines can come twice.
+    if twice && bytes.starts_with(b"{") && bytes.ends_with(b"\n") { vec![Ok(bytes.clone()), Ok(bytes)] } else { vec![Ok(bytes)] }
 }
 
 fn answer(status: StatusCode, text: &str) -> Response {
