@@ -1,11 +1,11 @@
 # The one entry for everything a developer runs. `make` alone lists it.
 
 # Tests that need a real server, which is built with Go; all others need only Rust.
-REAL_TESTS := kcp dev_kcp differential
+REAL_TESTS := kcp dev_kcp differential hard
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 FAST_TESTS := $(filter-out $(REAL_TESTS),$(ALL_TESTS))
 
-.PHONY: help dev servers test test-fast conformance differential bench lint fmt clippy doc deny
+.PHONY: help dev servers test test-fast conformance differential hard bench lint fmt clippy doc deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,18 +16,21 @@ dev: ## run the whole of it on this machine
 servers: ## build the pinned real servers into the cache (Go; 5 minutes on 2 cores, once)
 	cargo run -q -- servers
 
-test: servers test-fast conformance differential ## every test, the real servers included
+test: test-fast conformance ## every test, the real servers included
 
 test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
 	cargo test --doc
 
-conformance: servers ## only what is asked of real servers (kcp: 8 minutes on 2 cores)
+conformance: differential hard ## all that is asked of real servers (20 minutes on 2 cores)
 	tests/kcp/run.sh
-	cargo test $(addprefix --test ,$(filter-out kcp differential,$(REAL_TESTS)))
+	cargo test $(addprefix --test ,$(filter-out kcp differential hard,$(REAL_TESTS)))
 
-differential: servers ## the same 10 000 random operations on a real kcp and beside it, compared (8 minutes on 2 cores; DIFFERENTIAL_OPERATIONS, DIFFERENTIAL_SEED)
+differential: servers ## the same 10 000 random operations on a real kcp and beside it, compared (6 minutes on 2 cores; DIFFERENTIAL_OPERATIONS, DIFFERENTIAL_SEED)
 	cargo test --test differential
+
+hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (6 minutes on 2 cores; HARD_SEED)
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
 
 bench: ## the benchmarks
 	cargo bench

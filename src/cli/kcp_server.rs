@@ -26,6 +26,7 @@ const LOG_TAIL: usize = 20;
 pub struct KcpOptions {
     binary: PathBuf,
     root_directory: Option<PathBuf>,
+    remove: bool,
     arguments: Vec<String>,
     ready_within: Duration,
 }
@@ -33,13 +34,20 @@ pub struct KcpOptions {
 impl KcpOptions {
     /// Runs `binary` in a temporary folder that is removed at the end, with kcp's default batteries.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), root_directory: None, arguments: Vec::new(), ready_within: READY_WITHIN }
+        Self { binary: binary.into(), root_directory: None, remove: false, arguments: Vec::new(), ready_within: READY_WITHIN }
     }
 
     /// Keeps all data in `directory`, which is made if needed and stays; a second start in it continues, on the same ports.
     #[must_use]
     pub fn with_root_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.root_directory = Some(directory.into());
+        self
+    }
+
+    /// Removes the directory that was named when the server has ended, unless it is killed: then a second start continues.
+    #[must_use]
+    pub fn removed_at_the_end(mut self) -> Self {
+        self.remove = true;
         self
     }
 
@@ -138,14 +146,23 @@ impl KcpServer {
         self.leash.stop().await.map(drop).map_err(io_error("stop kcp"))
     }
 
-    /// Kills kcp without warning, as a test of recovery needs it; a temporary folder stays.
+    /// Kills kcp without warning, as a test of recovery needs it; a temporary folder stays. Waits until nobody answers at its ports any more:
+    /// a large process takes a moment to die.
     pub async fn kill(self) -> Result<(), KcpError> {
-        self.leash.kill().await.map_err(io_error("kill kcp"))
+        self.leash.kill().await.map_err(io_error("kill kcp"))?;
+        let began = Instant::now();
+        while !self.ports.are_free() {
+            if began.elapsed() >= GRACE {
+                return Err(io_error("see kcp end")(io::ErrorKind::TimedOut.into()));
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+        Ok(())
     }
 
     fn spawn(options: &KcpOptions) -> Result<Self, KcpError> {
         let (root_directory, ours) = match &options.root_directory {
-            Some(directory) => (directory.clone(), None),
+            Some(directory) => (directory.clone(), options.remove.then(|| directory.clone())),
             None => temporary_directory().map(|directory| (directory.clone(), Some(directory)))?,
         };
         std::fs::create_dir_all(&root_directory).map_err(io_error("create kcp's root directory"))?;

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod audit;
 mod checker;
 mod embedded;
+mod log;
 mod statements;
 mod worlds;

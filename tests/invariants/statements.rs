@@ -226,7 +226,7 @@ const BAD: &[(&str, &str, Spoil)] = &[
     ("R4", "a replacement without a version", |life| {
         life.at("pin").body["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     }),
-    ("R5", "a workspace by its path", |life| life.at("pin").key.workspace = "root:acme".into()),
+    ("R5", "a workspace by its path", |life| life.at("pin").path = "/services/apiexport/p/e/clusters/root:acme/apis".into()),
     ("R11", "projections were not listed", |life| life.without("projections are listed")),
 ];
 

@@ -29,8 +29,10 @@ pub(super) fn nothing_leaks(step: &Step<'_>) -> Option<String> {
 pub(super) fn writes_name_the_incarnation(step: &Step<'_>) -> Option<String> {
     let ours = step.is_ours() && (step.is_of(TENANT) || step.is_of(PROJECTION));
     let body = &step.event.body;
+    // What a server refused before it read it cannot be seen.
+    let unread = body.is_null() && step.event.code >= 400;
     let missing = match step.event.verb.as_str() {
-        _ if !ours => None,
+        _ if !ours || unread => None,
         "delete" if text(body, "/preconditions/uid").is_empty() => Some("no uid"),
         "update" | "patch" if text(body, "/metadata/uid").is_empty() => Some("no uid"),
         "update" | "patch" if text(body, "/metadata/resourceVersion").is_empty() => Some("no resourceVersion"),
@@ -42,7 +44,8 @@ pub(super) fn writes_name_the_incarnation(step: &Step<'_>) -> Option<String> {
 
 pub(super) fn paths_are_for_people(step: &Step<'_>) -> Option<String> {
     let kind = [TENANT, PROJECTION, PROVIDER].contains(&step.event.key.kind.as_str());
-    (kind && step.is_ours() && step.event.key.workspace.contains(':')).then(|| format!("it names {}", step.event.key.workspace))
+    let asked = step.event.path.split("/clusters/").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    (kind && step.is_ours() && asked.contains(':')).then(|| format!("it names {asked}"))
 }
 
 /// In its weaker form, which a trace can show: the kinds that a decision is about were listed, by this process.

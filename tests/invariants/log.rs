@@ -1,0 +1,112 @@
+//! What a line of an audit log says, and in which order lines are told.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::audit::{self, Told};
+use crate::checker::{Event, Principal};
+
+/// A line as kcp writes it: a request of the manager that came and was answered in these seconds.
+fn line(seconds: [u64; 2], verb: &str, name: &str, answer: &Value) -> Value {
+    let at = |second| format!("2026-01-01T00:00:{second:02}.000000Z");
+    json!({"kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "RequestResponse", "stage": "ResponseComplete", "verb": verb,
+        "requestURI": format!("/apis/kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters/{name}?fieldManager=kcm"),
+        "user": {"username": "kcm", "extra": {"authentication.kubernetes.io/cluster-name": ["provider"]}},
+        "objectRef": {"resource": "kubernetesclusters", "namespace": "default", "name": name, "apiGroup": "kubernetes.edge-connect.eu"},
+        "responseStatus": {"code": 200}, "responseObject": answer,
+        "requestReceivedTimestamp": at(seconds[0]), "stageTimestamp": at(seconds[1])})
+}
+
+fn object(name: &str, version: u64) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
+        "annotations": {"kcp.io/cluster": "tenant"}}})
+}
+
+fn told(lines: &[Value], times: &[&str]) -> Vec<Told> {
+    let log: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let times: Vec<Timestamp> = times.iter().map(|time| time.parse().unwrap()).collect();
+    audit::events(&log, &times, |_, _| Principal::Scheduler).unwrap()
+}
+
+fn events(lines: &[Value]) -> Vec<Event> {
+    told(lines, &[]).into_iter().filter_map(|told| if let Told::Request(event, _) = told { Some(*event) } else { None }).collect()
+}
+
+fn names(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.key.name.as_str()).collect()
+}
+
+#[test]
+fn writes_are_told_in_the_order_of_their_versions_and_everything_else_after_what_was_answered_before_it() {
+    let gone = json!({"kind": "Status"});
+    let lines = [
+        // Answered late, but committed first.
+        line([1, 4], "update", "first", &object("first", 10)),
+        line([2, 3], "update", "second", &object("second", 11)),
+        line([5, 6], "delete", "third", &gone),
+        line([7, 8], "update", "fourth", &object("fourth", 12)),
+    ];
+    assert_eq!(names(&events(&lines)), ["first", "second", "third", "fourth"]);
+    assert_eq!(names(&events(&[lines[3].clone(), lines[2].clone(), lines[1].clone(), lines[0].clone()])).len(), 4);
+    let marks = told(&lines, &["2026-01-01T00:00:06.5Z"]);
+    assert!(matches!(marks[3], Told::Mark(0)), "{marks:?}");
+}
+
+#[test]
+fn what_a_virtual_workspace_asks_for_somebody_is_told_once() {
+    let outer = line([1, 4], "patch", "a", &object("a", 10));
+    let mut inner = line([2, 3], "update", "a", &object("a", 10));
+    inner["objectRef"]["resource"] = "kubernetesclusters:4d7b".into();
+    inner["user"] = json!({"username": "system:apiserver"});
+    assert_eq!(events(&[inner.clone(), outer])[0].verb, "patch");
+    // The server was killed before it wrote the other line.
+    let alone = events(&[inner]);
+    assert_eq!((alone.len(), alone[0].key.kind.as_str()), (1, "kubernetesclusters.kubernetes.edge-connect.eu"));
+}
+
+#[test]
+fn an_object_is_gone_with_its_deletion_or_with_its_last_finalizer() {
+    let mut held = object("a", 10);
+    held["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    held["metadata"]["finalizers"] = json!(["x"]);
+    let mut released = held.clone();
+    released["metadata"]["finalizers"] = json!([]);
+    let plain = object("a", 10);
+    for (verb, answer, is_gone) in [
+        ("delete", &held, false),
+        ("delete", &json!({"kind": "Status", "details": {"uid": "uid-a"}}), true),
+        ("delete", &plain, true),
+        ("patch", &released, true),
+        ("patch", &plain, false),
+    ] {
+        let event = &events(&[line([1, 2], verb, "a", answer)])[0];
+        assert_eq!((event.gone, event.after.is_some()), (is_gone, !is_gone), "{verb} {answer}");
+    }
+    let mut all = line([1, 2], "deletecollection", "", &json!({"items": [held, plain]}));
+    all["objectRef"]["name"] = "".into();
+    let each: Vec<bool> = events(&[all]).iter().map(|event| event.gone).collect();
+    assert_eq!(each, [false, true]);
+}
+
+#[test]
+fn the_workspace_of_a_request_is_that_of_its_object_by_what_is_known_of_it() {
+    let missing = json!({"kind": "Status"});
+    let mut by_uid = line([3, 4], "delete", "renamed", &missing);
+    by_uid["requestObject"] = json!({"preconditions": {"uid": "uid-a"}});
+    let lines =
+        [line([1, 2], "update", "a", &object("a", 10)), by_uid, line([5, 6], "get", "a", &missing), line([7, 8], "get", "b", &missing)];
+    let workspaces: Vec<String> = events(&lines).into_iter().map(|event| event.key.workspace).collect();
+    assert_eq!(workspaces, ["tenant", "tenant", "tenant", ""]);
+    assert!(matches!(&told(&lines, &[])[0], Told::Request(_, home) if home == "provider"));
+}
+
+#[test]
+fn a_line_that_has_no_end_was_being_written_and_anything_else_is_refused() {
+    let whole = format!("{}\n", line([1, 2], "update", "a", &object("a", 10)));
+    let who = |_: &str, _: &str| Principal::Scheduler;
+    assert_eq!(audit::events(&format!("{whole}{{\"kind\": \"Ev"), &[], who).unwrap().len(), 1);
+    assert!(audit::events(&format!("no audit\n{whole}"), &[], who).unwrap_err().starts_with("no audit event"));
+    let mut dry = line([1, 2], "update", "a", &object("a", 10));
+    dry["requestURI"] = "/apis/x?dryRun=All".into();
+    assert_eq!(events(&[dry]).len(), 0, "nothing was written");
+}
