@@ -12,7 +12,7 @@ use crate::support::platform::{CLUSTERS, PROJECTIONS, SOON, Tenant};
 const TENANTS: usize = 10;
 const EACH: usize = 10;
 /// For how long nothing is asked.
-const QUIET: Duration = Duration::from_secs(60);
+const QUIET: Duration = Duration::from_mins(1);
 
 /// A tenant's clusters; no name is in two workspaces, since a line about what is not there says its name alone.
 fn names(tenant: &Tenant) -> impl Iterator<Item = String> {

@@ -23,7 +23,7 @@ fn object(name: &str, version: u64) -> Value {
 }
 
 fn told(lines: &[Value], times: &[&str]) -> Vec<Told> {
-    let log: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let log = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
     let times: Vec<Timestamp> = times.iter().map(|time| time.parse().unwrap()).collect();
     audit::events(&log, &times, |_, _| Principal::Scheduler).unwrap()
 }

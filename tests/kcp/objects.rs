@@ -55,7 +55,7 @@ async fn a_cluster_at_every_bound_of_the_schema_is_scheduled_and_one_that_nobody
     let memories = ["32Gi", "34359738368", "32768Mi", "0.0000000000000000000000000001Gi", "1e3", "33554432Ki", "0", "34359738368000m"];
     let pools = |cpu: Option<&str>| -> Value {
         let pool = |at: usize| {
-            json!({"name": format!("{at:0>63}"), "replicas": if at % 2 == 0 { 0 } else { 10_000 },
+            json!({"name": format!("{at:0>63}"), "replicas": if at.is_multiple_of(2) { 0 } else { 10_000 },
                 "capabilities": {"cpu": cpu.unwrap_or(cpus[at % cpus.len()]), "memory": memories[at / 2 % memories.len()]}})
         };
         (0..50).map(pool).collect()

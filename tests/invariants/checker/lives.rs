@@ -18,7 +18,7 @@ pub(super) fn the_pin_stays(step: &Step<'_>) -> Option<String> {
 pub(super) fn a_projection_is_held(step: &Step<'_>) -> Option<String> {
     let after = step.after().filter(|_| step.is_of(PROJECTION) && step.is_ours() && step.event.verb == "create")?;
     let (uid, provider) = (owner(after), text(after, "/spec/providerRef/name"));
-    match step.memory.held.get(uid) {
+    match step.memory.pin_of(uid, step.event.at) {
         None => Some(format!("its owner {uid:?} was not seen pinned and with the finalizer")),
         // An object that names another provider than the one where it lives stays there; its pin is what it was made for.
         Some(pin) if pin != provider => Some(format!("its owner is pinned to {pin:?}, not {provider:?}")),

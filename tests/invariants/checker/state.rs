@@ -51,6 +51,8 @@ pub(crate) struct Past {
 pub(crate) struct Memory {
     /// The pin of tenant objects, by uid, that carried the finalizer and still do as far as we are concerned.
     pub(crate) held: BTreeMap<String, String>,
+    /// The same of those that somebody else let end behind the scheduler's back, which may be acting on what it has read.
+    ended: Vec<(Timestamp, String, String)>,
     /// Projections of which the server has said to the manager that they are gone, and which were not made again since.
     pub(crate) told_gone: BTreeSet<Key>,
     /// The workspace of every object, by uid.
@@ -79,6 +81,12 @@ impl Memory {
         if event.key.kind == TENANT {
             self.hold(event, before, after.as_ref());
         }
+    }
+
+    /// The pin of an object that the scheduler holds, or may believe to hold at this time.
+    pub(crate) fn pin_of(&self, uid: &str, at: Timestamp) -> Option<&String> {
+        let lately = |(ended, gone, pin)| (gone == uid && at.duration_since(ended) <= WINDOW).then_some(pin);
+        self.held.get(uid).or_else(|| self.ended.iter().map(|(ended, gone, pin)| (*ended, gone, pin)).find_map(lately))
     }
 
     /// States that a reconcile which writes at this time may have acted on, oldest first.
@@ -111,9 +119,14 @@ impl Memory {
         let pin = text(object, "/spec/providerRef/name");
         if after.is_some() && carries(object, FINALIZER) && !pin.is_empty() {
             self.held.insert(uid, pin.to_owned());
-        } else if event.principal == Principal::Scheduler || after.is_none() {
+        } else if event.principal == Principal::Scheduler {
             // Somebody else may take the finalizer away behind the scheduler's back; only what it does itself counts against it.
             self.held.remove(&uid);
+        } else if after.is_none()
+            && let Some(pin) = self.held.remove(&uid)
+        {
+            self.ended.retain(|(at, ..)| event.at.duration_since(*at) <= WINDOW);
+            self.ended.push((event.at, uid, pin));
         }
     }
 }
