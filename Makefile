@@ -32,8 +32,9 @@ differential: servers ## the same 10 000 random operations on a real kcp and bes
 hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (6 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
 
-bench: ## the benchmarks
-	cargo bench
+bench: ## the benchmarks, and what they measured as JSON with the machine's load
+	cargo bench --bench decision --bench embedded
+	@cargo bench -q --bench figures
 
 lint: fmt clippy doc deny ## formatting, clippy, documentation, dependencies
 

@@ -39,7 +39,7 @@ fn each_has_cost(stage: &Stage, expected: Spent, what: &str) {
 #[tokio::test]
 async fn a_hundred_clusters_cost_four_writes_each_one_when_ready_two_when_gone_and_nothing_once_they_are_done() {
     let mut stage = Stage::new(TENANTS).await;
-    let _manager = stage.manager().await;
+    let mut manager = stage.manager().await;
     for tenant in &stage.tenants {
         for name in names(tenant) {
             tenant.order(&name, "eu-de", "1.34.2", "4", "16Gi").await;
@@ -61,7 +61,7 @@ async fn a_hundred_clusters_cost_four_writes_each_one_when_ready_two_when_gone_a
     each_has_cost(&stage, Spent { writes: 5, reads: 0 }, "until it is ready");
 
     let began = Timestamp::now();
-    tokio::time::sleep(QUIET).await;
+    manager.lives_on(QUIET).await;
     let asked: Vec<String> = stage
         .events()
         .into_iter()

@@ -1,6 +1,6 @@
 //! Networks that delay, repeat, break off and go dead between the manager and kcp.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::scenario::Scenario;
 use crate::stage::Stage;
@@ -26,7 +26,7 @@ fn lists(proxy: &Proxy) -> usize {
 }
 
 #[tokio::test]
-async fn a_network_that_delays_repeats_and_breaks_off_costs_time_and_nothing_else() {
+async fn answers_that_are_late_come_twice_break_off_or_are_of_a_forgotten_past_cost_time_and_nothing_else() {
     let mut stage = Stage::new(2).await;
     let mut scenario = Scenario::new(&stage, 3).await;
     let (proxy, _manager) = managed(&mut stage).await;
@@ -35,22 +35,20 @@ async fn a_network_that_delays_repeats_and_breaks_off_costs_time_and_nothing_els
         Trouble { delay, ..Trouble::default() },
         Trouble { twice: true, ..Trouble::default() },
         Trouble { broken: 3, ..Trouble::default() },
-        Trouble { delay, twice: true, broken: 5 },
+        Trouble { forgotten: true, ..Trouble::default() },
+        Trouble { delay, twice: true, broken: 5, ..Trouble::default() },
     ] {
         proxy.trouble(trouble);
         // What is open already is as good as it was when it was opened.
         proxy.end_watches();
-        let until = Instant::now() + Duration::from_secs(8);
-        while Instant::now() < until {
-            scenario.turn(&stage).await;
-        }
+        scenario.busy(&stage, Duration::from_secs(8)).await;
     }
     proxy.mend();
     scenario.calm(&stage).await;
 
     stage.at_rest("after a bad network").await;
     stage.is_told_in_full().await;
-    // Half a minute of answers that break off, at one retry in half a second for each stream at the most.
+    // Forty seconds of answers that break off and of history that is over, at one retry in half a second for each stream at the most.
     assert!(lists(&proxy) < 100, "a storm of {} lists", lists(&proxy));
 }
 
@@ -74,6 +72,7 @@ async fn watches_that_all_end_at_once_are_opened_again_without_a_list() {
 #[tokio::test]
 async fn a_network_that_goes_dead_is_given_up_and_what_came_meanwhile_is_done() {
     let mut stage = Stage::new(2).await;
+    let mut scenario = Scenario::new(&stage, 5).await;
     let (proxy, _manager) = managed(&mut stage).await;
     stage.tenants[0].order("before", "eu-de", "1.34.2", "4", "16Gi").await;
     stage.tenants[0].scheduled("before").await;
@@ -81,9 +80,10 @@ async fn a_network_that_goes_dead_is_given_up_and_what_came_meanwhile_is_done() 
     stage.tenants[0].order("meanwhile", "eu-de", "1.34.2", "4", "16Gi").await;
     stage.tenants[1].order("other", "eu-de", "1.34.2", "4", "16Gi").await;
     let asked = lists(&proxy);
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    scenario.busy(&stage, Duration::from_secs(20)).await;
     assert!(lists(&proxy) - asked <= WATCHED.len(), "nobody asks faster because nobody answers");
     proxy.mend();
+    scenario.calm(&stage).await;
 
     // An open watch is given up after three minutes of silence, three of the bookmarks that it should have had.
     stage.at_rest_within("after a dead network", Duration::from_secs(260)).await;

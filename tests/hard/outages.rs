@@ -1,6 +1,6 @@
 //! kcp itself is killed, three times.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kcp_provider_runtime::cli::kcp_admin::AdminClient;
 
@@ -18,10 +18,7 @@ async fn a_kcp_that_is_killed_three_times_is_found_again_with_its_new_credential
     let own = AdminClient::from_kubeconfig(&backend::own_kubeconfig()).await.unwrap();
     let manager = stage.manager_as(&backend::own_kubeconfig());
     for kill in 1..=KILLS {
-        let until = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < until {
-            scenario.turn(&stage).await;
-        }
+        scenario.busy(&stage, Duration::from_secs(4)).await;
         let before = own.clone();
         backend::kill_and_restart().await;
         let refused = before.get_text("/readyz").await;

@@ -1,5 +1,7 @@
 //! A busy time: tenants order, change and delete, the provider reports and holds on, the operator changes the catalog, all by dice with a seed.
 
+use std::time::{Duration, Instant};
+
 use kcp_provider_runtime::cli::kcp_admin::AdminClient;
 use serde_json::{Value, json};
 
@@ -60,6 +62,14 @@ impl Scenario {
                 // A tenant that takes our finalizer away, as it may.
                 ignored(tenant.patch(&CLUSTERS, "default", name, &json!({"metadata": {"finalizers": null}})).await);
             }
+        }
+    }
+
+    /// For so long one thing happens after the other.
+    pub(crate) async fn busy(&mut self, stage: &Stage, time: Duration) {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            self.turn(stage).await;
         }
     }
 

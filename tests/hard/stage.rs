@@ -169,8 +169,9 @@ impl Stage {
     /// The same, where that may take another time.
     pub(crate) async fn at_rest_within(&self, what: &str, bound: Duration) -> Checker {
         let began = Instant::now();
+        let mut pause = tokio::time::interval(Duration::from_secs(2));
         loop {
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            pause.tick().await;
             let (mut checker, found) = self.check();
             assert!(found.is_empty(), "{what}: {} violations; the first:\n{}", found.len(), found[0]);
             seen(&mut checker, &Look { at: Timestamp::now(), objects: self.objects().await });
@@ -249,8 +250,14 @@ impl Process {
     }
 
     /// Kills it without warning.
-    pub(crate) async fn kill(mut self) {
+    pub(crate) async fn kill(&mut self) {
         self.child.kill().await.unwrap();
+    }
+
+    /// Lives on for so long.
+    pub(crate) async fn lives_on(&mut self, time: Duration) {
+        let ended = tokio::time::timeout(time, self.child.wait()).await;
+        assert!(ended.is_err(), "the manager ended: {ended:?}");
     }
 
     /// What it wrote to its log, with what those before it wrote.

@@ -55,6 +55,8 @@ pub(crate) struct Trouble {
     pub(crate) delay: Duration,
     /// Every line of a watch comes twice.
     pub(crate) twice: bool,
+    /// Every watch is asked for from the beginning of time, which the server has forgotten: it answers 410.
+    pub(crate) forgotten: bool,
     /// One of so many answers breaks off in its middle; 0 for none.
     pub(crate) broken: usize,
 }
@@ -161,6 +163,7 @@ async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Respon
         return future::pending().await;
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let path = if trouble.forgotten && verb == Verb::Watch { from_the_beginning(path) } else { path.to_owned() };
     let Ok(uri) = format!("https:/{path}").parse() else { return answer(StatusCode::BAD_REQUEST, "no upstream in the path") };
     *request.uri_mut() = uri;
     request.headers_mut().remove(header::HOST);
@@ -168,12 +171,13 @@ async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Respon
         Ok(response) => response.into_parts(),
         Err(error) => return answer(StatusCode::BAD_GATEWAY, &error.to_string()),
     };
-    tokio::time::sleep(trouble.delay).await;
+    let ended = inside.open.lock().clone();
+    // Whoever ends all watches waits for nobody.
+    let _ = tokio::time::timeout(trouble.delay, ended.cancelled()).await;
     let nth = inside.answers.fetch_add(1, Ordering::Relaxed);
     let breaks = trouble.broken > 0 && nth % trouble.broken == 0;
     let watch = verb == Verb::Watch && parts.status.is_success();
-    let ended = inside.open.lock().clone().cancelled_owned();
-    let ended = async move { if watch { ended.await } else { future::pending().await } };
+    let ended = async move { if watch { ended.cancelled_owned().await } else { future::pending().await } };
     let frames = body.into_data_stream().map(|frame| frame.map_err(std::io::Error::other));
     let frames = frames.filter(move |_| future::ready(!watch || !inside.silent.lock().contains(&resource)));
     let frames = frames.then(move |frame| {
@@ -187,6 +191,13 @@ async fn pass(State(inside): State<Arc<Inside>>, mut request: Request) -> Respon
     });
     let frames = frames.flat_map(move |frame| stream::iter(spoilt(frame, trouble.twice && watch, breaks)));
     Response::from_parts(parts, Body::from_stream(frames.take_until(Box::pin(ended))))
+}
+
+/// The same watch from version 1.
+fn from_the_beginning(path: &str) -> String {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let kept = query.split('&').map(|pair| if pair.starts_with("resourceVersion=") { "resourceVersion=1" } else { pair });
+    format!("{path}?{}", kept.collect::<Vec<_>>().join("&"))
 }
 
 /// A piece of an answer as it comes out of a network in trouble.
