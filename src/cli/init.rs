@@ -134,6 +134,10 @@ pub async fn init(options: &Options) -> anyhow::Result<Report> {
 /// that would take something away from tenants is refused, with the fields, before anything is written.
 pub async fn upsert_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
     takes_nothing_away(client, &desired::exports()).await?;
+    write_exports(client).await
+}
+
+async fn write_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
     let steps = upsert::upsert(client, &desired::exports(), false).await?;
     Ok((steps, identity_hash(client, export::EXPORT).await?))
 }
@@ -152,7 +156,7 @@ async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_r
             let name = definition.kind.resource();
             client.wait_for(&CRDS, "", &name, "to be Established", SETTLED_WITHIN, |crd| is_true(crd, "Established")).await?;
         }
-        steps.extend(upsert_exports(client).await?.0);
+        steps.extend(write_exports(client).await?.0);
     }
     steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports), dry_run).await?);
     Ok(steps)
@@ -167,7 +171,8 @@ async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow
         all.clone().find(same).and_then(|resource| resource["schema"].as_str()).map(ToOwned::to_owned)
     };
     let mut found = Vec::new();
-    for Desired { object, .. } in desired {
+    for wanted in desired {
+        let object = &wanted.object;
         let (spec, kind) = (&object["spec"], object["kind"].as_str());
         let live = match kind {
             Some("CustomResourceDefinition") => client.find(&CRDS, "", object["metadata"]["name"].as_str().unwrap_or_default()).await?,
@@ -178,6 +183,12 @@ async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow
             _ => None,
         };
         let Some(live) = live else { continue };
+        // What others added, such as one more version, stays: what counts is what would be written.
+        let written = match plan::plan(wanted, Some(&live)) {
+            plan::Action::Update(body) => body,
+            _ => object.clone(),
+        };
+        let spec = &written["spec"];
         let title = format!("{}.{}", spec["names"]["plural"].as_str().unwrap_or_default(), spec["group"].as_str().unwrap_or_default());
         found.extend(narrow::narrowed(&live["spec"], spec).iter().map(|narrowed| format!("  {title} {narrowed}")));
     }

@@ -307,7 +307,7 @@ mod tests {
     async fn a_kcp_that_ends_at_once_is_told_with_its_log() {
         let (_folder, binary) = program("echo 'no such flag' >&2; exit 3");
         let error = KcpServer::start(&KcpOptions::new(binary), |_| {}).await.unwrap_err();
-        assert!(matches!(&error, KcpError::Ended { status, .. } if status.code() == Some(3)), "{error}");
+        assert!(matches!(&error, KcpError::Ended { status, log } if status.code() == Some(3) && log.contains("no such flag")), "{error}");
     }
 
     #[tokio::test]

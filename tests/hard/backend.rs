@@ -1,5 +1,6 @@
 //! The kcp of this process, with an audit log, that can be killed and comes back with its data.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -21,6 +22,7 @@ const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, Panic]
+omitManagedFields: true
 rules:
 - level: RequestResponse
   verbs: [create, update, patch, delete, deletecollection]
@@ -48,7 +50,7 @@ pub(crate) static LIFE: RwLock<()> = RwLock::const_new(());
 
 /// The audit log as it is now.
 pub(crate) fn audit_log() -> String {
-    std::fs::read_to_string(&RUNNING.get().expect("kcp was started").log).unwrap_or_default()
+    std::fs::read_to_string(&RUNNING.get().expect("kcp was started").log).expect("kcp writes its audit log")
 }
 
 /// kcp's own kubeconfig.
@@ -90,7 +92,7 @@ async fn obey(mut server: KcpServer, options: KcpOptions, mut orders: mpsc::Rece
         let done = tokio::select! {
             order = orders.recv() => order,
             status = server.ended() => {
-                eprintln!("kcp ended by itself: {status:?}");
+                say(&format!("kcp ended by itself: {status:?}"));
                 return;
             }
         };
@@ -110,23 +112,33 @@ async fn obey(mut server: KcpServer, options: KcpOptions, mut orders: mpsc::Rece
     }
 }
 
+/// Writes one line to standard error. Not `eprintln!`, which the test harness swallows just where somebody waits for minutes.
+fn say(line: &str) {
+    // A closed standard error fails no test.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 async fn serve() -> anyhow::Result<(KcpServer, KcpOptions, Kcp)> {
     let binary = servers::KCP.binary().await?;
-    let folder = tempfile::Builder::new().prefix("kcp-").tempdir()?.keep();
+    // Until kcp is there the folder is ours to remove, then its leash's.
+    let folder = tempfile::Builder::new().prefix("kcp-").tempdir()?;
     let users = format!("{TENANT},{TENANT},1,\"system:kcp:admin\"\n{PROVIDER},{PROVIDER},2,\"system:kcp:admin\"\n");
-    std::fs::write(folder.join("tokens.csv"), users)?;
-    std::fs::write(folder.join("audit.yaml"), POLICY)?;
-    let file = |name: &str| folder.join(name).display().to_string();
+    std::fs::write(folder.path().join("tokens.csv"), users)?;
+    std::fs::write(folder.path().join("audit.yaml"), POLICY)?;
+    let file = |name: &str| folder.path().join(name).display().to_string();
     let options = KcpOptions::new(binary)
-        .with_root_directory(&folder)
+        .with_root_directory(folder.path())
         .removed_at_the_end()
         .with_argument(format!("--token-auth-file={}", file("tokens.csv")))
         .with_argument(format!("--audit-policy-file={}", file("audit.yaml")))
         .with_argument(format!("--audit-log-path={}", file("audit.log")))
+        // In one file, whatever it weighs: 100 MB are the default, and then there is another one.
+        .with_argument("--audit-log-maxsize=4096")
         // No answer leaves before its line is in the file.
         .with_argument("--audit-log-mode=blocking-strict");
-    eprintln!("starting kcp for the tests of this process: known to take 20 to 60 s");
+    say("starting kcp for the tests of this process: known to take 20 to 60 s");
     let server = KcpServer::start(&options, |_| ()).await?;
+    drop(folder.keep());
     let admin: AdminClient = server.admin("root").await?.as_bearer(SecretString::from(TENANT))?;
     Ok((server, options, Kcp { admin }))
 }

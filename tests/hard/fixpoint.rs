@@ -20,7 +20,7 @@ fn names(tenant: &Tenant) -> impl Iterator<Item = String> {
     (0..EACH).map(move |number| format!("demo-{number}-{workspace}"))
 }
 
-/// What each cluster has cost; all the same or it is told which is not.
+/// What each cluster has cost: something, and this at most.
 fn each_has_cost(stage: &Stage, expected: Spent, what: &str) {
     let (checker, found) = stage.check();
     assert!(found.is_empty(), "{what}: {}", found[0]);
@@ -28,7 +28,7 @@ fn each_has_cost(stage: &Stage, expected: Spent, what: &str) {
         for name in names(tenant) {
             let spent = checker.spent(tenant.workspace.logical_cluster.as_str(), "default", &name);
             assert!(
-                spent.writes <= expected.writes && spent.reads == expected.reads,
+                (3..=expected.writes).contains(&spent.writes) && spent.reads == expected.reads,
                 "{what}: {name} in {} has cost {spent:?}",
                 tenant.workspace.logical_cluster
             );
@@ -37,7 +37,7 @@ fn each_has_cost(stage: &Stage, expected: Spent, what: &str) {
 }
 
 #[tokio::test]
-async fn a_hundred_clusters_cost_four_writes_each_one_when_ready_two_when_gone_and_nothing_once_they_are_done() {
+async fn a_hundred_clusters_cost_at_most_four_writes_each_one_when_ready_two_when_gone_and_nothing_once_they_are_done() {
     let mut stage = Stage::new(TENANTS).await;
     let mut manager = stage.manager().await;
     for tenant in &stage.tenants {

@@ -48,7 +48,7 @@ async fn answers_that_are_late_come_twice_break_off_or_are_of_a_forgotten_past_c
 
     stage.at_rest("after a bad network").await;
     stage.is_told_in_full().await;
-    // Forty seconds of answers that break off and of history that is over, at one retry in half a second for each stream at the most.
+    // For 24 s answers break off or history is over: at the least pause of half a second that is 48 lists of each kind, if nothing backed off.
     assert!(lists(&proxy) < 100, "a storm of {} lists", lists(&proxy));
 }
 

@@ -14,15 +14,14 @@ const KILLS: u64 = 3;
 async fn a_kcp_that_is_killed_three_times_is_found_again_with_its_new_credentials_and_nothing_is_lost() {
     let mut stage = Stage::alone(2).await;
     let mut scenario = Scenario::new(&stage, 7).await;
-    // The administrator of kcp's own kubeconfig, which has another token after every start.
-    let own = AdminClient::from_kubeconfig(&backend::own_kubeconfig()).await.unwrap();
     let manager = stage.manager_as(&backend::own_kubeconfig());
     for kill in 1..=KILLS {
         scenario.busy(&stage, Duration::from_secs(4)).await;
-        let before = own.clone();
+        // The administrator of kcp's own kubeconfig has another token after every start.
+        let before = AdminClient::from_kubeconfig(&backend::own_kubeconfig()).await.unwrap();
         backend::kill_and_restart().await;
-        let refused = before.get_text("/readyz").await;
-        eprintln!("kcp is back for the {kill}. time; the token from before: {:?}", refused.map_err(|error| error.code()));
+        let refused = before.get_text("/readyz").await.unwrap_err();
+        assert_eq!(refused.code(), Some(401), "after kill {kill}: {refused}");
         stage.look().await;
     }
     scenario.calm(&stage).await;

@@ -73,7 +73,7 @@ impl Scenario {
         }
     }
 
-    /// Everything that holds a deletion up is let go of, the catalog and the accounts are whole, and everybody reports.
+    /// Everything that holds a deletion up is let go of, and the catalog and the accounts are whole.
     pub(crate) async fn calm(&mut self, stage: &Stage) {
         stage.platform.small_catalog().await;
         for (tenant, provider) in stage.tenants.iter().zip(&self.providers) {

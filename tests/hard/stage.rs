@@ -2,23 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kcp_provider_runtime::api::manifest::export;
 use kcp_provider_runtime::cli::kcp_admin::AdminClient;
+use kcp_provider_runtime::cli::leash::Leash;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use crate::audit::{self, Told};
 use crate::backend;
 use crate::checker::event::{OFFERING, PROJECTION, PROVIDER, TENANT, TYPE};
 use crate::checker::{Checker, Event, Key, Principal, Violation};
-use crate::support::platform::{CLUSTERS, MACHINE_TYPES, OFFERINGS, PROJECTIONS, PROVIDERS, Platform, Tenant};
-use crate::support::provider::SLICES;
+use crate::support::platform::{CLUSTERS, MACHINE_TYPES, OFFERINGS, PROJECTIONS, PROVIDERS, Platform, SOON, Tenant, eventually};
 
 /// What a manager may take to bring everything to rest after the last fault.
 const REST: Duration = Duration::from_secs(150);
@@ -83,8 +80,8 @@ impl Stage {
     }
 
     /// One more beside the one that runs: what that one has read counts on.
-    pub(crate) async fn beside(&self) -> Process {
-        Process::start(&self.platform.identity().await, &self.platform)
+    pub(crate) fn beside(&self, kubeconfig: &Path) -> Process {
+        Process::start(kubeconfig, &self.platform)
     }
 
     /// The same with another identity.
@@ -95,17 +92,19 @@ impl Stage {
 
     /// The provider's controller in a tenant's workspace.
     pub(crate) async fn provider(&self, tenant: &Tenant) -> AdminClient {
-        let slice = self.platform.client().get(&SLICES, "", export::EXPORT).await.unwrap();
-        let url = slice["status"]["endpoints"][0]["url"].as_str().expect("the export has an endpoint").to_owned();
-        let client = self.platform.client().at_url(&format!("{url}/clusters/{}", tenant.workspace.logical_cluster)).unwrap();
-        client.as_bearer(SecretString::from(backend::PROVIDER)).unwrap()
+        self.platform.inside(tenant).await.as_bearer(SecretString::from(backend::PROVIDER)).unwrap()
     }
 
     /// Looks at everything, since requests may have been served whose lines are lost.
     pub(crate) async fn look(&mut self) {
-        let at = Timestamp::now();
+        // A kcp that says that it is ready may need a moment until it serves every kind.
+        let platform = &self.platform;
+        eventually("kcp serves the catalog", async || platform.client().list(&OFFERINGS, "").await.is_ok()).await;
+        for tenant in &self.tenants {
+            tenant.served().await;
+        }
         let objects = self.objects().await;
-        self.looks.push(Look { at, objects });
+        self.looks.push(Look { at: Timestamp::now(), objects });
     }
 
     async fn objects(&self) -> BTreeMap<Key, Value> {
@@ -155,6 +154,8 @@ impl Stage {
             match told {
                 Told::Mark(number) if number < self.started.len() => checker.restarted(),
                 Told::Mark(number) => seen(&mut checker, &self.looks[number - self.started.len()]),
+                // What a look has shown already is not told again.
+                Told::Request(event, _) if is_known(&checker, &event) => {}
                 Told::Request(event, _) => found.extend(checker.observe(&event)),
             }
         }
@@ -175,7 +176,11 @@ impl Stage {
             let (mut checker, found) = self.check();
             assert!(found.is_empty(), "{what}: {} violations; the first:\n{}", found.len(), found[0]);
             seen(&mut checker, &Look { at: Timestamp::now(), objects: self.objects().await });
-            let left = checker.at_rest();
+            let mut left: Vec<String> = checker.at_rest().iter().map(ToString::to_string).collect();
+            // Nobody holds anything up any more, so that what is to go has to go.
+            let going = [TENANT, PROJECTION].into_iter().flat_map(|kind| checker.state().all(kind));
+            let going = going.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_string());
+            left.extend(going.map(|(key, object)| format!("{key} is still being deleted: {}", object["metadata"])));
             if left.is_empty() {
                 return checker;
             }
@@ -185,14 +190,28 @@ impl Stage {
 
     /// What is in the log is what is there: a checker that was told less would see less.
     pub(crate) async fn is_told_in_full(&self) {
-        let (checker, _) = self.check();
-        let there = self.objects().await;
         let versions = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
-        let real: BTreeMap<&Key, String> = there.iter().map(|(key, object)| (key, versions(object))).collect();
         let kinds = [TENANT, PROJECTION, PROVIDER, OFFERING, TYPE];
-        let told = kinds.into_iter().flat_map(|kind| checker.state().all(kind).map(|(key, object)| (key, versions(object))));
-        assert_eq!(told.collect::<BTreeMap<_, _>>(), real);
+        let began = Instant::now();
+        loop {
+            let (checker, _) = self.check();
+            let there: BTreeMap<Key, String> = self.objects().await.into_iter().map(|(key, object)| (key, versions(&object))).collect();
+            let all = kinds.into_iter().flat_map(|kind| checker.state().all(kind));
+            let told: BTreeMap<Key, String> = all.map(|(key, object)| (key.clone(), versions(object))).collect();
+            if told == there {
+                return;
+            }
+            // Somebody may have written between the two looks, but not for ever.
+            assert!(began.elapsed() < SOON, "told: {told:?}\nthere: {there:?}");
+        }
     }
+}
+
+/// Whether this or something later was seen of the object.
+fn is_known(checker: &Checker, event: &Event) -> bool {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
+    let known = checker.state().get(&event.key).and_then(|known| version(known));
+    event.after.as_ref().and_then(version).zip(known).is_some_and(|(now, known)| now < known)
 }
 
 /// What is there is told as far as it is news: somebody wrote it, and who is not known.
@@ -215,7 +234,11 @@ fn seen(checker: &mut Checker, look: &Look) {
 }
 
 fn put(objects: &mut BTreeMap<Key, Value>, workspace: &str, kind: &str, all: Vec<Value>) {
-    for object in all {
+    for mut object in all {
+        // The log has none.
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         let key = Key::new(workspace, kind, &text("/metadata/namespace"), &text("/metadata/name"));
         objects.insert(key, object);
@@ -232,9 +255,9 @@ fn who(user: &str, manager: &str) -> Principal {
     }
 }
 
-/// A manager in a process of its own.
+/// A manager in a process of its own, on a leash: it ends with this process, however that ends.
 pub(crate) struct Process {
-    child: Child,
+    leash: Option<Leash>,
     log: PathBuf,
 }
 
@@ -242,21 +265,22 @@ impl Process {
     fn start(kubeconfig: &Path, platform: &Platform) -> Self {
         let log = platform.folder().join("kcm.log");
         let output = std::fs::File::options().create(true).append(true).open(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kcm"));
+        let kubeconfig = kubeconfig.to_str().unwrap();
         // kcp v0.28 can crash on concurrent requests of one ServiceAccount through a virtual workspace (kcp#3855): one at a time.
-        command.arg("run").arg("--kubeconfig").arg(kubeconfig).args(["--workspace", &platform.connection.path, "--requests", "1"]);
-        let child = command.stdout(Stdio::null()).stderr(output).kill_on_drop(true).spawn().unwrap();
-        Self { child, log }
+        let arguments = ["run", "--kubeconfig", kubeconfig, "--workspace", &platform.connection.path, "--requests", "1"];
+        let leash = Leash::start(Path::new(env!("CARGO_BIN_EXE_kcm")), arguments, None, Duration::from_secs(10), output).unwrap();
+        Self { leash: Some(leash), log }
     }
 
     /// Kills it without warning.
     pub(crate) async fn kill(&mut self) {
-        self.child.kill().await.unwrap();
+        self.leash.take().expect("it was not killed before").kill().await.unwrap();
     }
 
     /// Lives on for so long.
     pub(crate) async fn lives_on(&mut self, time: Duration) {
-        let ended = tokio::time::timeout(time, self.child.wait()).await;
+        let leash = self.leash.as_mut().expect("it was not killed");
+        let ended = tokio::time::timeout(time, leash.ended()).await;
         assert!(ended.is_err(), "the manager ended: {ended:?}");
     }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 use kcp_provider_runtime::cli::kcp_admin::WORKSPACES;
 use kcp_provider_runtime::runtime::Origin;
 
+use crate::backend;
 use crate::checker::Checker;
 use crate::scenario::Scenario;
 use crate::stage::Stage;
 use crate::support::kcp;
 use crate::support::platform::{CLUSTERS, Manager, PROJECTIONS, SOON, Tenant, eventually};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Proxy, Verb};
 
 #[tokio::test]
 async fn a_workspace_that_is_made_again_under_its_path_is_another_tenant() {
@@ -65,13 +66,14 @@ async fn an_outage_at_the_start_deletes_nothing() {
     ] {
         let proxy = Proxy::start(stage.platform.identity().await).await;
         proxy.fail([unreadable]);
+        stage.starts();
         let mut manager = Manager::start_unready(proxy.options(&stage.platform), None);
+        eventually("it was asked for", async || proxy.count(Verb::List, unreadable) > 1).await;
         let ready = tokio::time::timeout(Duration::from_secs(4), manager.handle.ready()).await;
         assert!(ready.is_err(), "a manager that cannot read {unreadable} is ready");
         assert_eq!(there().await, before, "{unreadable} cannot be read");
         manager.stop().await;
     }
-    stage.starts();
     let _manager = stage.manager().await;
     stage.at_rest("after the outages").await;
     assert_eq!(there().await, before);
@@ -79,12 +81,13 @@ async fn an_outage_at_the_start_deletes_nothing() {
 
 #[tokio::test]
 async fn the_manager_before_an_upgrade_and_the_one_after_it_may_run_at_once() {
-    let mut stage = Stage::new(2).await;
+    let mut stage = Stage::alone(2).await;
     let mut scenario = Scenario::new(&stage, 11).await;
     let mut old = stage.manager().await;
     stage.tenants[0].order("first", "eu-de", "1.34.2", "4", "16Gi").await;
     stage.tenants[0].scheduled("first").await;
-    let new = stage.beside().await;
+    // As somebody else: two users of one ServiceAccount are two requests at once, which kcp v0.28 may not survive.
+    let new = stage.beside(&backend::own_kubeconfig());
     scenario.busy(&stage, Duration::from_secs(15)).await;
     old.kill().await;
     scenario.calm(&stage).await;
@@ -102,11 +105,12 @@ async fn a_clock_that_is_wrong_by_years_changes_nothing() {
     stage.tenants[0].order("before", "eu-de", "1.34.2", "4", "16Gi").await;
     let checker = stage.at_rest("with the right time").await;
     manager.kill().await;
-    let written =
-        |checker: &Checker, name: &str| checker.spent(stage.tenants[0].workspace.logical_cluster.as_str(), "default", name).writes;
+    let workspace = stage.tenants[0].workspace.logical_cluster.to_string();
+    let written = |checker: &Checker, name: &str| checker.spent(&workspace, "default", name).writes;
     let before = written(&checker, "before");
     for year in [1990, 2090] {
         let mut options = stage.platform.options().await;
+        stage.starts();
         options.origin = Some(Origin { wall: format!("{year}-01-01T00:00:00Z").parse().unwrap(), seed: 1 });
         let manager = Manager::start(options, None).await;
         let name = format!("in-{year}");

@@ -133,12 +133,7 @@ impl Homes {
         if let Some(said) = said {
             return said.to_owned();
         }
-        let uids = [
-            line.object_ref.uid.as_str(),
-            text(&line.request_object["metadata"]["uid"]),
-            text(line.request_object.pointer("/preconditions/uid").unwrap_or(&Value::Null)),
-            text(line.response_object.pointer("/details/uid").unwrap_or(&Value::Null)),
-        ];
+        let uids = [line.object_ref.uid.as_str(), line.uid().unwrap_or_default()];
         if let Some(home) = uids.into_iter().find_map(|uid| self.by_uid.get(uid)) {
             return home.clone();
         }
@@ -181,9 +176,21 @@ fn in_order(lines: Vec<Line>, times: &[Timestamp]) -> Vec<Entry> {
     }
     let known_at =
         |at: Timestamp| answered.partition_point(|(answered, _)| *answered <= at).checked_sub(1).map_or(0, |last| answered[last].1);
-    let place = |line: &Line| match line.version() {
-        Some(version) => (version, Timestamp::MIN),
-        None => (known_at(line.request_received_timestamp), line.stage_timestamp),
+    let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in &lines {
+        if let (Some(uid), Some(version)) = (line.uid(), line.version()) {
+            let last = last.entry(uid).or_default();
+            *last = version.max(*last);
+        }
+    }
+    let last: BTreeMap<String, u64> = last.into_iter().map(|(uid, version)| (uid.to_owned(), version)).collect();
+    let place = |line: &Line| {
+        if let Some(version) = line.version() {
+            return (version, Timestamp::MIN);
+        }
+        // Nothing is written to an incarnation after its end.
+        let end = line.uid().filter(|_| line.is_end()).and_then(|uid| last.get(uid)).copied().unwrap_or_default();
+        (known_at(line.request_received_timestamp).max(end), line.stage_timestamp)
     };
     let marks = times.iter().enumerate().map(|(number, at)| ((known_at(*at), *at), Entry::Mark(number)));
     let lines = lines.into_iter().map(|line| (place(&line), Entry::Line(Box::new(line))));
@@ -203,6 +210,23 @@ impl Line {
         // A create names its object in the body alone.
         let name = if name.is_empty() { text(&self.response_object["metadata"]["name"]) } else { name };
         format!("{resource}.{api_group}/{namespace}/{name}")
+    }
+
+    /// The incarnation that is meant or answered with.
+    fn uid(&self) -> Option<&str> {
+        let said = [
+            (&self.response_object, "/metadata/uid"),
+            (&self.response_object, "/details/uid"),
+            (&self.request_object, "/preconditions/uid"),
+            (&self.request_object, "/metadata/uid"),
+        ];
+        said.into_iter().find_map(|(object, at)| object.pointer(at)?.as_str())
+    }
+
+    /// Whether nothing is left after it.
+    fn is_end(&self) -> bool {
+        let deletes = self.verb == "delete" && !is_going(&self.response_object);
+        self.is_write() && self.response_status.code < 300 && (deletes || is_gone(&self.response_object))
     }
 
     /// The version that this write made. An answer that shows an object that is gone has the version before.

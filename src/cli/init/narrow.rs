@@ -36,7 +36,8 @@ const BOUNDS: [(&str, bool); 8] = [
     ("minProperties", false),
 ];
 
-/// What a definition takes away that is the `spec` of an `APIResourceSchema` or of a `CustomResourceDefinition`; each field once, in their order.
+/// What a definition takes away that is the `spec` of an `APIResourceSchema` or of a `CustomResourceDefinition`, in the order of its fields; a
+/// field is named once for each change of it.
 pub fn narrowed(old: &Value, new: &Value) -> Vec<Narrowed> {
     let mut found = Findings::default();
     for field in ["/group", "/scope", "/names/plural", "/names/kind", "/names/singular"] {
@@ -53,8 +54,13 @@ pub fn narrowed(old: &Value, new: &Value) -> Vec<Narrowed> {
         found.unless(old["storage"] == new["storage"], "", || {
             format!("version {name} would be stored in another version, or another in it")
         });
-        let status = |version: &Value| version.pointer("/subresources/status").is_some();
-        found.unless(status(old) == status(new), "status", || "it would become a subresource, or stop being one".into());
+        let has = |version: &Value, subresource: &str| version["subresources"].get(subresource).is_some();
+        found.unless(has(old, "status") == has(new, "status"), "status", || "it would become a subresource, or stop being one".into());
+        found.unless(!has(old, "scale") || has(new, "scale"), "", || "its subresource scale would go".into());
+        let selectable: Vec<&Value> = items(&new["selectableFields"]).map(|field| &field["jsonPath"]).collect();
+        for field in items(&old["selectableFields"]).map(|field| &field["jsonPath"]).filter(|field| !selectable.contains(field)) {
+            found.add("", format!("nobody could select by {field} any more"));
+        }
         node(&mut found, "", schema(old), schema(new));
     }
     found.0
@@ -81,11 +87,20 @@ impl Findings {
 }
 
 fn node(found: &mut Findings, at: &str, old: &Value, new: &Value) {
-    if kind_of(old) != kind_of(new) {
-        found.add(at, format!("its type was {} and would be {}", kind_of(old), kind_of(new)));
+    if is_open(old) && !is_open(new) {
+        found.add(at, "unknown fields would be dropped");
+    }
+    let (before, after) = (kind_of(old), kind_of(new));
+    let wider = (after == "any" && is_open(new)) || (before == "integer" && after == "number");
+    if before != after {
+        if !wider {
+            found.add(at, format!("its type was {before} and would be {after}"));
+        }
         return;
     }
     value(found, at, old, new);
+    let embedded = |schema: &Value| schema["x-kubernetes-embedded-resource"] == true;
+    found.unless(embedded(old) == embedded(new), at, || "it would become a whole object, or stop being one".into());
     for (extension, unsaid) in [
         ("x-kubernetes-list-type", "atomic".into()),
         ("x-kubernetes-list-map-keys", Value::Null),
@@ -105,6 +120,11 @@ fn node(found: &mut Findings, at: &str, old: &Value, new: &Value) {
     } else {
         found.unless(!open(old), at, || "names of one's own would not be allowed any more".into());
     }
+}
+
+/// Whether it keeps what it does not know.
+fn is_open(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
 /// Integers, and what may also be one, are types of their own.
@@ -129,7 +149,8 @@ fn value(found: &mut Findings, at: &str, old: &Value, new: &Value) {
         let (before, after) = (old[bound].as_f64(), new[bound].as_f64());
         let narrower = match (before, after) {
             (_, None) => false,
-            (None, Some(after)) => more || after > 0.0,
+            // Lengths have a minimum of 0 of their own, numbers have none.
+            (None, Some(after)) => more || bound == "minimum" || after > 0.0,
             (Some(before), Some(after)) => {
                 if more {
                     after < before
@@ -142,18 +163,19 @@ fn value(found: &mut Findings, at: &str, old: &Value, new: &Value) {
     }
     for rule in ["pattern", "format", "multipleOf", "exclusiveMaximum", "exclusiveMinimum", "uniqueItems", "not", "allOf", "anyOf", "oneOf"]
     {
-        let (before, after) = (old.get(rule), new.get(rule));
-        found.unless(after.is_none() || before == after, at, || format!("{rule} was {} and would be {}", shown(before), shown(after)));
+        // What is false asks for nothing.
+        let (before, after) = (old.get(rule), new.get(rule).filter(|asks| **asks != false));
+        let wider = rule == "format" && before.is_some_and(|format| format == "int32") && after.is_some_and(|format| format == "int64");
+        let holds = after.is_none() || before == after || wider;
+        found.unless(holds, at, || format!("{rule} was {} and would be {}", shown(before), shown(after)));
     }
     found.unless(old["nullable"] != true || new["nullable"] == true, at, || "null would not be allowed any more".into());
-    let open = "x-kubernetes-preserve-unknown-fields";
-    found.unless(old[open] != true || new[open] == true, at, || "unknown fields would be dropped".into());
     let (before, after) = (old.get("default"), new.get("default"));
     // To begin to have one changes no object that has the field, and gives the others what they were read as, if that.
     found.unless(before.is_none() || before == after, at, || format!("its default was {} and would be {}", shown(before), shown(after)));
-    let rule = |validation: &Value| validation["rule"].as_str().unwrap_or_default().to_owned();
-    let known: Vec<String> = items(&old["x-kubernetes-validations"]).map(rule).collect();
-    for added in items(&new["x-kubernetes-validations"]).map(rule).filter(|rule| !known.contains(rule)) {
+    let rule = |validation: &Value| (validation["rule"].as_str().unwrap_or_default().to_owned(), validation["optionalOldSelf"] == true);
+    let known: Vec<(String, bool)> = items(&old["x-kubernetes-validations"]).map(rule).collect();
+    for (added, _) in items(&new["x-kubernetes-validations"]).map(rule).filter(|rule| !known.contains(rule)) {
         found.add(at, format!("it would have to satisfy {added}"));
     }
 }
@@ -162,7 +184,11 @@ fn properties(found: &mut Findings, at: &str, old: &Value, new: &Value) {
     let under = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
     let none = Map::new();
     let (before, after) = (old["properties"].as_object().unwrap_or(&none), new["properties"].as_object().unwrap_or(&none));
-    let keeps = new["x-kubernetes-preserve-unknown-fields"] == true;
+    let keeps = is_open(new);
+    for (name, new) in after.iter().filter(|(name, _)| is_open(old) && !before.contains_key(*name)) {
+        // Whatever was there was kept as it was; a schema that says anything about it may refuse it.
+        found.unless(is_open(new) && kind_of(new) == "any", &under(name), || "anything was right, and it would be checked".into());
+    }
     for (name, old) in before {
         match after.get(name) {
             Some(new) => node(found, &under(name), old, new),
@@ -237,6 +263,26 @@ mod tests {
                 "spec.a: minimum was absent and would be 1",
             ),
             (
+                object(json!({"a": {"type": "integer"}})),
+                object(json!({"a": {"type": "integer", "minimum": 0}})),
+                "spec.a: minimum was absent and would be 0",
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}}),
+                "spec.a: anything was right, and it would be checked",
+            ),
+            (
+                json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a == oldSelf.a"}]}),
+                json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a == oldSelf.a", "optionalOldSelf": true}]}),
+                "spec: it would have to satisfy self.a == oldSelf.a",
+            ),
+            (
+                object(json!({"a": {"type": "object"}})),
+                object(json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true}})),
+                "spec.a: it would become a whole object, or stop being one",
+            ),
+            (
                 object(json!({"a": {"type": "string"}})),
                 object(json!({"a": {"type": "string", "pattern": "^x"}})),
                 "spec.a: pattern was absent and would be \"^x\"",
@@ -286,10 +332,14 @@ mod tests {
     fn what_gives_more_takes_nothing_away() {
         let old = json!({"type": "object", "required": ["a", "b"], "properties": {
             "a": {"type": "string", "maxLength": 5, "enum": ["x"], "pattern": "^x", "description": "old"},
-            "b": {"type": "integer", "minimum": 2, "x-kubernetes-validations": [{"rule": "self > 1", "message": "old"}]}}});
+            "b": {"type": "integer", "format": "int32", "minimum": 2, "x-kubernetes-validations": [{"rule": "self > 1", "message": "old"}]},
+            "e": {"type": "integer"}, "f": {"type": "array", "items": {"type": "string"}}, "g": {"type": "object"}}});
         let new = json!({"type": "object", "required": ["a", "c"], "properties": {
             "a": {"type": "string", "maxLength": 6, "enum": ["x", "y"], "description": "new"},
-            "b": {"type": "integer", "minimum": 1, "default": 3, "nullable": true, "x-kubernetes-validations": [{"rule": "self > 1", "message": "new"}]},
+            "b": {"type": "integer", "format": "int64", "minimum": 1, "default": 3, "nullable": true,
+                "x-kubernetes-validations": [{"rule": "self > 1", "message": "new"}]},
+            "e": {"type": "number"}, "f": {"type": "array", "items": {"type": "string"}, "uniqueItems": false, "minItems": 0},
+            "g": {"x-kubernetes-preserve-unknown-fields": true},
             "c": {"type": "string", "default": "z"}, "d": {"type": "object"}}});
         assert_eq!(found(&old, &new), [] as [&str; 0]);
         assert_eq!(found(&old, &old), [] as [&str; 0]);

@@ -121,9 +121,9 @@ pub(super) fn collection(world: &mut World, call: &Call<'_>) -> Answer {
     let store = &world.shards[call.shard].store;
     let revision = store.revision();
     let scope = call.scope();
-    let all = store.list(&call.kind.storage, &scope).map(|(place, stored)| (place.clone(), convert::value(&call.kind, stored)));
+    let selected = store.list(&call.kind.storage, &scope).filter(|(_, stored)| selector.is_empty() || selector.matches(&stored.value()));
     let limit = options::list(&call.request.query, false)?.limit.unwrap_or(usize::MAX);
-    let mut chosen: Vec<(Place, Value)> = all.filter(|(_, object)| selector.matches(object)).collect();
+    let mut chosen: Vec<(Place, Value)> = selected.map(|(place, stored)| (place.clone(), convert::value(&call.kind, stored))).collect();
     let remaining = chosen.len().saturating_sub(limit);
     chosen.truncate(limit);
     let last = store.list(&call.kind.storage, &scope).last().map(|(place, _)| place.clone());

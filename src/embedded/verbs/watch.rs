@@ -113,9 +113,8 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
             let store = &world.shards[call.shard].store;
             let there: Vec<Arc<Stored>> = store.list(&call.kind.storage, &plan.scope).map(|(_, stored)| stored.clone()).collect();
             for stored in there {
-                let object = convert::value(&call.kind, &stored);
-                if plan.selector.matches(&object) {
-                    let event = plan.event("ADDED", object, now);
+                if plan.selector.is_empty() || plan.selector.matches(&stored.value()) {
+                    let event = plan.event("ADDED", convert::value(&call.kind, &stored), now);
                     plan.first.push(event);
                 }
             }
