@@ -186,6 +186,11 @@ impl Reconciler for Scheduler {
             projection: projection.as_ref(),
             entitled: entitled(&ctx.workspace, ctx.config.spec.runtime.allowed_workspaces()),
         });
+        // A tenant may take the finalizer away; whoever has a projection gets it back, placed anew or not.
+        let ours = projection.as_ref().is_some_and(|projection| ownership(projection, cluster) == Ownership::Ours);
+        if ours && matches!(plan, Plan::Keep | Plan::Refuse { .. }) {
+            let _ = ctx.hold(cluster, json!({})).await?;
+        }
         match plan {
             // What could not be read wakes the cluster when it can be; nothing else is to be done before.
             Plan::Keep => Ok(Report::unchanged()),

@@ -182,6 +182,9 @@ impl Stage {
             let going = going.filter(|(_, object)| object["metadata"]["deletionTimestamp"].is_string());
             left.extend(going.map(|(key, object)| format!("{key} is still being deleted: {}", object["metadata"])));
             if left.is_empty() {
+                // The log was read before the look that showed that it is over.
+                let (checker, found) = self.check();
+                assert!(found.is_empty(), "{what}: {} violations; the first:\n{}", found.len(), found[0]);
                 return checker;
             }
             assert!(began.elapsed() < bound, "{what}: {} problems after {} s; the first:\n{}", left.len(), bound.as_secs(), left[0]);

@@ -94,6 +94,22 @@ async fn a_stripped_finalizer_leaves_no_orphan() {
 }
 
 #[tokio::test]
+async fn a_stripped_finalizer_comes_back_though_the_cluster_cannot_be_placed_as_it_is_now() {
+    let (_platform, manager, tenant) = set_up().await;
+    tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
+    let finalizers = tenant.scheduled("demo").await["metadata"]["finalizers"].clone();
+    let greedy = json!([{"name": "workers", "replicas": 3, "capabilities": {"cpu": "64", "memory": "16Gi"}}]);
+    tenant.client().patch(&CLUSTERS, "default", "demo", &json!({"spec": {"nodePools": greedy}})).await.unwrap();
+    tenant.wait("demo", "Scheduled", "False", "CapabilityMismatch").await;
+
+    tenant.set_finalizers("demo", Value::Null).await;
+
+    let is_held = |cluster: &Value| cluster["metadata"]["finalizers"] == finalizers;
+    tenant.client().wait_for(&CLUSTERS, "default", "demo", "to be held again", SOON, is_held).await.unwrap();
+    manager.stop().await;
+}
+
+#[tokio::test]
 async fn an_orphan_of_an_earlier_cluster_goes_before_the_new_one_is_scheduled() {
     let (platform, manager, tenant) = set_up().await;
     tenant.order("demo", "eu-de", "1.34.2", "8", "32Gi").await;
