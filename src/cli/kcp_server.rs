@@ -1,7 +1,8 @@
 //! A real kcp as a child process: started with free ports, ready when `start` returns, gone when its owner is.
 
 use std::fmt::Write as _;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -72,6 +73,8 @@ pub struct KcpServer {
     leash: Leash,
     root_directory: PathBuf,
     ports: Ports,
+    /// Open, since a temporary folder goes with the process, and the log in it says why.
+    log: File,
 }
 
 impl KcpServer {
@@ -167,11 +170,12 @@ impl KcpServer {
         };
         std::fs::create_dir_all(&root_directory).map_err(io_error("create kcp's root directory"))?;
         let ports = Ports::for_directory(&root_directory).map_err(io_error("find free ports on 127.0.0.1"))?;
-        let log = std::fs::File::options().create(true).append(true).open(root_directory.join("kcp.log"));
+        let log = File::options().create(true).read(true).append(true).open(root_directory.join("kcp.log"));
         let log = log.map_err(io_error("open kcp's log"))?;
+        let output = log.try_clone().map_err(io_error("open kcp's log"))?;
         let arguments = arguments(&root_directory, ports, &options.arguments);
-        let leash = Leash::start(&options.binary, arguments, ours.as_deref(), GRACE, log).map_err(io_error("start kcp's leash"))?;
-        Ok(Self { leash, root_directory, ports })
+        let leash = Leash::start(&options.binary, arguments, ours.as_deref(), GRACE, output).map_err(io_error("start kcp's leash"))?;
+        Ok(Self { leash, root_directory, ports, log })
     }
 
     async fn check_ready(&self) -> Result<(), KcpError> {
@@ -181,7 +185,9 @@ impl KcpServer {
     }
 
     fn log_tail(&self) -> String {
-        let text = std::fs::read(self.log()).unwrap_or_default();
+        let mut text = Vec::new();
+        // What cannot be read is not told: this is the end of an error that says the rest.
+        let _ = (&self.log).rewind().and_then(|()| (&self.log).read_to_end(&mut text));
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(LOG_TAIL)..].iter().fold(String::new(), |mut tail, line| {
