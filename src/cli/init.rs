@@ -164,7 +164,10 @@ async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_r
 
 /// Compares every kind with the one that is in force. Reads only.
 async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow::Result<()> {
-    let export = client.find(&EXPORTS, "", export::EXPORT).await?.unwrap_or_default();
+    let find = async |resource: &Resource, name: &str| {
+        client.find(resource, "", name).await.with_context(|| format!("cannot compare {name} with the one in force"))
+    };
+    let export = find(&EXPORTS, export::EXPORT).await?.unwrap_or_default();
     let in_force = |spec: &Value| {
         let same = |resource: &&Value| resource["group"] == spec["group"] && resource["name"] == spec["names"]["plural"];
         let all = export["spec"]["resources"].as_array().into_iter().flatten();
@@ -175,9 +178,9 @@ async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow
         let object = &wanted.object;
         let (spec, kind) = (&object["spec"], object["kind"].as_str());
         let live = match kind {
-            Some("CustomResourceDefinition") => client.find(&CRDS, "", object["metadata"]["name"].as_str().unwrap_or_default()).await?,
+            Some("CustomResourceDefinition") => find(&CRDS, object["metadata"]["name"].as_str().unwrap_or_default()).await?,
             Some("APIResourceSchema") => match in_force(spec) {
-                Some(name) => client.find(&SCHEMAS, "", &name).await?,
+                Some(name) => find(&SCHEMAS, &name).await?,
                 None => None,
             },
             _ => None,
