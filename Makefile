@@ -5,7 +5,7 @@ REAL_TESTS := kcp dev_kcp differential hard
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 FAST_TESTS := $(filter-out $(REAL_TESTS),$(ALL_TESTS))
 
-.PHONY: help dev servers test test-fast conformance differential hard bench lint fmt clippy doc deny
+.PHONY: help dev servers test test-fast behaviour conformance differential hard bench lint fmt clippy doc deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,20 +16,22 @@ dev: ## run the whole of it on this machine
 servers: ## build the pinned real servers into the cache (Go; 5 minutes on 2 cores, once)
 	cargo run -q -- servers
 
-test: test-fast conformance ## every test, the real servers included
+test: test-fast behaviour differential ## every test but the hard days
 
 test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
 	cargo test --doc
 
-conformance: differential hard ## all that is asked of real servers (20 minutes on 2 cores)
+behaviour: servers ## what users see, asked of a real kcp (10 minutes on 2 cores)
 	tests/kcp/run.sh
 	cargo test $(addprefix --test ,$(filter-out kcp differential hard,$(REAL_TESTS)))
+
+conformance: behaviour differential hard ## all that is asked of real servers (25 minutes on 2 cores)
 
 differential: servers ## the same 10 000 random operations on a real kcp and beside it, compared (6 minutes on 2 cores; DIFFERENTIAL_OPERATIONS, DIFFERENTIAL_SEED)
 	cargo test --test differential
 
-hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (6 minutes on 2 cores; HARD_SEED)
+hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (10 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
 
 bench: ## the benchmarks, and what they measured as JSON with the machine's load
