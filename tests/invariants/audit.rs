@@ -146,18 +146,26 @@ impl Homes {
     }
 }
 
-/// Without what a virtual workspace asked of the server behind it for a request that is here itself.
+/// Without what a virtual workspace asked of the server behind it for a request that is here itself. One that was given up, since who asked it
+/// was killed, may have been done all the same: then its answer is that of the server behind.
 fn without_echoes(lines: Vec<Line>) -> Vec<Line> {
-    let mut asked: BTreeMap<String, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
-    for line in lines.iter().filter(|line| !line.is_inner && line.is_write()) {
-        asked.entry(line.meant()).or_default().push((line.request_received_timestamp, line.stage_timestamp));
+    let (inner, mut lines): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.is_inner);
+    let mut asked: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_write()) {
+        asked.entry(line.meant()).or_default().push(at);
     }
-    let is_echo = |line: &Line| {
-        let within = |(from, to): &(Timestamp, Timestamp)| *from <= line.request_received_timestamp && line.stage_timestamp <= *to;
-        line.is_inner && asked.get(&line.meant()).is_some_and(|all| all.iter().any(within))
-    };
-    let echoes: Vec<bool> = lines.iter().map(is_echo).collect();
-    lines.into_iter().zip(echoes).filter(|(_, echo)| !echo).map(|(line, _)| line).collect()
+    for line in inner {
+        let began_in = |at: &usize| {
+            let outer = &lines[*at];
+            (outer.request_received_timestamp..=outer.stage_timestamp).contains(&line.request_received_timestamp)
+        };
+        match asked.get(&line.meant()).and_then(|all| all.iter().copied().find(began_in)) {
+            Some(at) if lines[at].response_status.code < 300 || line.response_status.code >= 300 => {}
+            Some(at) => (lines[at].response_object, lines[at].response_status) = (line.response_object, line.response_status),
+            None => lines.push(line),
+        }
+    }
+    lines
 }
 
 enum Entry {
@@ -208,7 +216,8 @@ impl Line {
     fn meant(&self) -> String {
         let ObjectRef { resource, namespace, name, api_group, .. } = &self.object_ref;
         // A create names its object in the body alone.
-        let name = if name.is_empty() { text(&self.response_object["metadata"]["name"]) } else { name };
+        let in_body = [&self.response_object, &self.request_object].map(|object| text(&object["metadata"]["name"]));
+        let name = std::iter::once(name.as_str()).chain(in_body).find(|name| !name.is_empty()).unwrap_or_default();
         format!("{resource}.{api_group}/{namespace}/{name}")
     }
 

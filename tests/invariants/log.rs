@@ -60,6 +60,11 @@ fn what_a_virtual_workspace_asks_for_somebody_is_told_once() {
     inner["objectRef"]["resource"] = "kubernetesclusters:4d7b".into();
     inner["user"] = json!({"username": "system:apiserver"});
     assert_eq!(events(&[inner.clone(), outer])[0].verb, "patch");
+    // Who asked was killed, so that nobody heard that it was done.
+    let mut given_up = line([1, 4], "patch", "a", &json!({"kind": "Status"}));
+    given_up["responseStatus"]["code"] = 500.into();
+    let done = &events(&[inner.clone(), given_up])[..];
+    assert_eq!((done.len(), done[0].verb.as_str(), done[0].code, done[0].after.is_some()), (1, "patch", 200, true));
     // The server was killed before it wrote the other line.
     let alone = events(&[inner]);
     assert_eq!((alone.len(), alone[0].key.kind.as_str()), (1, "kubernetesclusters.kubernetes.edge-connect.eu"));
