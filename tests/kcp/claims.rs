@@ -1,9 +1,7 @@
 //! Claims that a tenant rejects or narrows, with a provider whose reconciler needs one.
 
 use async_trait::async_trait;
-use kcp_provider_runtime::api::condition::Condition;
 use kcp_provider_runtime::api::manifest::binding;
-use kcp_provider_runtime::api::meta::{Kind, KindRef, Meta, ServiceObject};
 use kcp_provider_runtime::api::names::ObjectName;
 use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::cli::connect::ConnectArgs;
@@ -12,9 +10,9 @@ use kcp_provider_runtime::reconciler::{
     Actor, CallError, Context, Deletion, Failure, Inputs, Recheck, Reconciler, Report, ReportedCondition,
 };
 use kcp_provider_runtime::runtime::{Credentials, Options, Runtime};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::kinds::{ConfigMap, Toy};
 use crate::support::platform::{BINDINGS, EXPORTS, SOON, condition, eventually, gently};
 use crate::support::{Workspace, kcp};
 
@@ -22,44 +20,6 @@ const TOYS: Resource = Resource::new("toys.test", "v1", "toys");
 const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresourceschemas");
 const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 const VERBS: [&str; 3] = ["get", "list", "watch"];
-
-/// What tenants order.
-#[derive(Clone, Serialize, Deserialize)]
-struct Toy {
-    metadata: Meta,
-}
-
-impl Kind for Toy {
-    const REF: KindRef = KindRef { group: "toys.test", version: "v1", kind: "Toy", plural: "toys", namespaced: true };
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.metadata
-    }
-}
-
-impl ServiceObject for Toy {
-    fn conditions(&self) -> &[Condition] {
-        &[]
-    }
-}
-
-/// A claimed kind.
-#[derive(Clone, Serialize, Deserialize)]
-struct ConfigMap {
-    metadata: Meta,
-}
-
-impl Kind for ConfigMap {
-    const REF: KindRef = KindRef { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.metadata
-    }
-}
 
 /// Paints toys in colours of the tenant's `ConfigMap`.
 struct Painter;

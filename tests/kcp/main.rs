@@ -13,6 +13,8 @@ mod door;
 mod explain;
 mod init;
 mod isolation;
+#[path = "../reports/kinds.rs"]
+mod kinds;
 mod leash;
 mod manage;
 mod objects;

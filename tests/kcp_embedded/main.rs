@@ -17,6 +17,8 @@ mod explain;
 mod init;
 #[path = "../kcp/isolation.rs"]
 mod isolation;
+#[path = "../reports/kinds.rs"]
+mod kinds;
 #[path = "../kcp/manage.rs"]
 mod manage;
 #[path = "../kcp/objects.rs"]

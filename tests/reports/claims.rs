@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kcp_provider_runtime::api::condition::Condition;
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::export::Claim;
-use kcp_provider_runtime::api::meta::{Kind, KindRef, Meta, ServiceObject};
 use kcp_provider_runtime::api::names::ObjectName;
 use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::kit::{Resource, Workspace, World};
@@ -14,51 +12,10 @@ use kcp_provider_runtime::reconciler::{
     Actor, CallError, Context, Deletion, Failure, Inputs, Names, Recheck, Reconciler, Report, ReportedCondition,
 };
 use kcp_provider_runtime::runtime;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::kinds::{ConfigMap, Toy};
 use crate::support::{Fate, Faults};
-
-/// What tenants order.
-#[derive(Clone, Serialize, Deserialize)]
-struct Toy {
-    metadata: Meta,
-    /// Whether a list of names is needed beside the one object.
-    #[serde(default)]
-    counted: bool,
-}
-
-impl Kind for Toy {
-    const REF: KindRef = KindRef { group: "toys.test", version: "v1", kind: "Toy", plural: "toys", namespaced: true };
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.metadata
-    }
-}
-
-impl ServiceObject for Toy {
-    fn conditions(&self) -> &[Condition] {
-        &[]
-    }
-}
-
-/// A claimed kind.
-#[derive(Clone, Serialize, Deserialize)]
-struct ConfigMap {
-    metadata: Meta,
-}
-
-impl Kind for ConfigMap {
-    const REF: KindRef = KindRef { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps", namespaced: true };
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-    fn meta_mut(&mut self) -> &mut Meta {
-        &mut self.metadata
-    }
-}
 
 /// Paints toys in colours of the tenant's `ConfigMap`.
 struct Painter(Names<ConfigMap>);

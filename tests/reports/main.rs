@@ -5,5 +5,6 @@
 mod bindings;
 mod claims;
 mod endpoints;
+mod kinds;
 mod outages;
 mod support;
