@@ -28,6 +28,10 @@ pub mod cli;
 pub mod embedded;
 pub mod kcm;
 pub mod kit;
+#[cfg(mutants)]
+pub mod mutants;
+#[cfg(not(mutants))]
+mod mutants;
 pub mod reconciler;
 pub mod runtime;
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use kcp_provider_runtime::cli::main::Cli;
 
-#[tokio::main]
+// One thread: the manager computes little, and a second one costs it memory and wake-ups.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
     Cli::parse().run().await
 }

@@ -35,7 +35,7 @@ mod store;
 mod verbs;
 mod world;
 
-pub use http::ControlPlane;
+pub use http::{ControlPlane, Snapshot};
 pub use observe::Event;
 pub use profile::{ADMIN, Options, Timing, Version};
 pub use server::Server;

@@ -7,6 +7,7 @@ use super::catalog::{Catalog, MachineType, Offering};
 use super::requests::Requests;
 use super::schedule::Request;
 use crate::api::tenant::NodePool;
+use crate::mutants::{Mutant, mutated};
 
 /// One request, made ready to judge many offerings.
 pub(super) struct Judge<'a> {
@@ -59,7 +60,7 @@ impl<'a> Judge<'a> {
         let lives_in = projection.map(|projection| projection.spec.region.as_str()).filter(|region| *region != cluster.spec.region);
         let record = projection.map(Requests::of);
         let demands = cluster.spec.node_pools.iter().map(|pool| {
-            let unchanged = record.as_ref().is_some_and(|record| !record.changed(pool));
+            let unchanged = record.as_ref().is_some_and(|record| !record.changed(pool)) && !mutated(Mutant::MoveLivePools);
             let live = projection.filter(|_| unchanged).and_then(|p| p.spec.node_pools.iter().find(|live| live.name == pool.name));
             Demand::new(pool, live.map(|live| live.type_.as_str()), catalog, &cluster.spec.region)
         });
@@ -153,11 +154,14 @@ impl<'a> Demand<'a> {
 
     /// The type that the pool takes from the offering: the smallest that fits, or the one it keeps.
     pub(super) fn pick(&self, offering: &Offering) -> Option<&'a MachineType> {
+        if mutated(Mutant::LargestType) {
+            return self.fitting.iter().copied().rfind(|type_| offering.listed().contains(type_.slot()));
+        }
         self.fitting.iter().copied().find(|type_| offering.listed().contains(type_.slot()))
     }
 }
 
 /// Whether a machine of the type has what each node of the pool must have.
 fn fits(pool: &NodePool, type_: &MachineType) -> bool {
-    *type_.cpu() >= pool.capabilities.cpu && *type_.memory() >= pool.capabilities.memory
+    *type_.cpu() >= pool.capabilities.cpu && (mutated(Mutant::MemoryIgnored) || *type_.memory() >= pool.capabilities.memory)
 }

@@ -8,6 +8,7 @@ use super::schedule::PoolType;
 use crate::api::meta::{Kind, Meta, OwnerReference};
 use crate::api::projection::{Projection, ProjectionSpec, REQUESTS_ANNOTATION, TypedNodePool};
 use crate::api::tenant::{self, KubernetesCluster, ProviderRef};
+use crate::mutants::{Mutant, mutated};
 
 /// Whose a projection is, seen from one tenant object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub fn ownership(projection: &Projection, cluster: &KubernetesCluster) -> Owners
     let group = controller.api_version.split_once('/').map_or("", |(group, _)| group);
     if group != tenant::GROUP || controller.kind != KubernetesCluster::REF.kind || controller.name != cluster.metadata.name {
         Ownership::Foreign
-    } else if !controller.uid.is_empty() && controller.uid == cluster.metadata.uid() {
+    } else if !controller.uid.is_empty() && (controller.uid == cluster.metadata.uid() || mutated(Mutant::OrphanIsOurs)) {
         Ownership::Ours
     } else {
         Ownership::Orphan { uid: controller.uid.clone() }

@@ -13,6 +13,7 @@ use super::refusal;
 use crate::api::projection::Projection;
 use crate::api::reason::Reason;
 use crate::api::tenant::KubernetesCluster;
+use crate::mutants::{Mutant, mutated};
 
 /// Everything that a decision depends on.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +94,11 @@ impl Decision {
 
 /// The decision of a judge; the offerings come in the order of rule 3, so the first that fits wins.
 pub(super) fn decide(judge: &Judge<'_>) -> Decision {
+    if mutated(Mutant::LastOfferingFirst)
+        && let Some(last) = judge.serving().filter(|offering| judge.judge(offering) == Judgement::Fits).last()
+    {
+        return placed(judge, last);
+    }
     let mut refused = Vec::new();
     for offering in judge.serving() {
         match judge.judge(offering) {

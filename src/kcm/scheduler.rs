@@ -14,6 +14,7 @@ use crate::api::projection::Projection;
 use crate::api::provider::Provider;
 use crate::api::reason::Reason;
 use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
     Actor, CallError, Child, Context, Deletion, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal,
     Report, ReportedCondition, Topic, Unavailable, View,
@@ -109,6 +110,11 @@ impl Scheduler {
                            or ask the platform's operator";
             return Ok(ReportedCondition::new(PROJECTED, false, Reason::ForeignProjection, message));
         }
+        if let Act::Create(wanted) = act
+            && mutated(Mutant::CreateBeforeFinalizer)
+        {
+            let _ = ctx.clusters.control_plane.create(&**wanted).await?;
+        }
         let held = ctx.hold(cluster, pin).await?;
         match act {
             Act::AwaitRemoval { blockers } => return Ok(leaving(blockers)),
@@ -179,9 +185,11 @@ impl Reconciler for Scheduler {
         let catalog = self.catalog.get(ctx, ctx.config.catalog_max_staleness());
         let providers = self.providers.get(ctx);
         let projection = self.projection.get(ctx)?;
+        let empty = Catalog::default();
+        let blind = mutated(Mutant::UnreadableIsEmpty);
         let plan = plan(&Gathered {
             cluster,
-            catalog: catalog.as_deref().map_err(ToString::to_string),
+            catalog: catalog.as_deref().or_else(|problem| if blind { Ok(&empty) } else { Err(problem.to_string()) }),
             providers: providers.as_deref().map_err(ToString::to_string),
             projection: projection.as_ref(),
             entitled: entitled(&ctx.workspace, ctx.config.spec.runtime.allowed_workspaces()),
@@ -195,6 +203,18 @@ impl Reconciler for Scheduler {
             // What could not be read wakes the cluster when it can be; nothing else is to be done before.
             Plan::Keep => Ok(Report::unchanged()),
             Plan::RemoveOrphan(orphan) => self.remove_orphan(ctx, cluster, &orphan).await,
+            Plan::Refuse { reason: Reason::OfferingNotFound, .. }
+                if cluster.provider().is_some() && mutated(Mutant::LostOfferingUnpins) =>
+            {
+                let _ = ctx.hold(cluster, json!({"spec": {"providerRef": null}})).await?;
+                Ok(Report::unchanged())
+            }
+            Plan::Refuse { .. } if mutated(Mutant::RefusalReleases) && !cluster.metadata.finalizers.is_empty() => {
+                let mut released = cluster.clone();
+                released.metadata.finalizers.clear();
+                let _ = ctx.clusters.control_plane.replace(&released).await?;
+                Ok(Report::unchanged())
+            }
             Plan::Refuse { reason, message, stand } => {
                 let projected = match stand {
                     Stand::InSync => ReportedCondition::new(PROJECTED, true, Reason::InSync, "the projection matches the spec"),
@@ -222,6 +242,7 @@ impl Reconciler for Scheduler {
         let ours = |projection: &Projection| ownership(projection, cluster) == Ownership::Ours;
         let projection = match self.projection.get(ctx)?.filter(ours) {
             Some(projection) => Some(projection),
+            None if mutated(Mutant::ReleaseOnCachedAbsence) => None,
             None => self.projection.look(ctx, &cluster.object_name()).await?.filter(ours),
         };
         let Some(projection) = projection else { return Ok(Deletion::Done) };

@@ -56,16 +56,18 @@
 //! [`Reconciler`]: crate::reconciler::Reconciler
 
 mod client;
+pub mod faults;
+mod journal;
 mod lines;
 mod resource;
 mod runs;
-mod tap;
+pub mod trial;
 mod trouble;
 mod workspace;
 mod world;
 
 pub use client::{Answer, Client};
+pub use journal::Sent;
 pub use resource::Resource;
-pub use tap::Sent;
 pub use workspace::Workspace;
-pub use world::World;
+pub use world::{Seam, Stage, World};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::tap::Sent;
+use super::journal::Sent;
 
 /// Requests that are shown.
 const SHOWN: usize = 12;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -13,15 +14,17 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::api::manifest::export::Claim;
 use crate::api::names::LogicalCluster;
-use crate::embedded::{ADMIN, ControlPlane, Options as Profile};
+use crate::embedded::{ADMIN, ControlPlane, Options as Profile, Snapshot};
 use crate::reconciler::{Inputs, Reconciler};
 use crate::runtime::{Credentials, Handle, Options, Origin, Runtime, Wire};
 
 use super::client::Client;
+use super::faults::{Brittle, Chaos, Faults, Plan, Site, Tap, Target};
+use super::journal::{Journal, Sent};
 use super::lines::Lines;
 use super::resource::Resource;
-use super::runs::Runs;
-use super::tap::{Journal, Sent, Tap};
+use super::runs::{Runs, Wall};
+use super::trial::Disturb;
 use super::trouble::Trouble;
 use super::workspace::Workspace;
 
@@ -51,14 +54,59 @@ pub(super) struct Shared {
     journal: Journal,
     lines: Lines,
     runs: Runs,
+    faults: Faults,
     within: Mutex<Duration>,
     export: Mutex<Export>,
-    seed: u64,
-    started: Timestamp,
-    began: Instant,
+    /// Workspaces that were made, by name.
+    workspaces: Mutex<BTreeMap<String, LogicalCluster>>,
+    seed: AtomicU64,
+    wall: Wall,
 }
 
-#[derive(Default)]
+/// A world before any runtime is in it, kept for any number of worlds that begin from it.
+pub(super) struct Image {
+    pub(super) snapshot: Snapshot,
+    export: Export,
+    workspaces: BTreeMap<String, LogicalCluster>,
+    seed: u64,
+}
+
+/// What of a world can be changed while its story goes on, by a disturbance.
+#[derive(Clone)]
+pub struct Stage(Arc<Shared>);
+
+impl Stage {
+    /// A workspace that was made before.
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    pub fn tenant(&self, name: &str) -> Workspace {
+        self.0.tenant(name).unwrap_or_else(|| panic!("no workspace {name} was made"))
+    }
+
+    /// The provider workspace.
+    pub fn provider(&self) -> Workspace {
+        self.tenant(PROVIDER)
+    }
+
+    /// The administrator of the server, below no workspace.
+    pub fn client(&self) -> Client {
+        Client::new(self.0.control_plane.clone(), "")
+    }
+}
+
+/// Puts faults into reconcilers. Cheap to clone.
+#[derive(Clone)]
+pub struct Seam(Faults);
+
+impl Seam {
+    /// A reconciler that fails where the world's faults say so.
+    pub fn brittle<R>(&self, reconciler: R) -> Brittle<R> {
+        Brittle::new(reconciler, self.0.clone())
+    }
+}
+
+#[derive(Clone, Default)]
 struct Export {
     name: String,
     /// `spec.resources`.
@@ -79,23 +127,39 @@ impl World {
 
     /// The same on a control plane like this: slower, of another version, with several shards, with other users.
     pub async fn with(profile: Profile) -> Self {
-        let began = Instant::now();
         let (seed, started) = (profile.seed, profile.started);
         let control_plane = ControlPlane::new(profile);
-        let (lines, listening) = Lines::listen(began);
-        let shared = Arc::new(Shared {
-            control_plane,
-            journal: Journal::new(began),
-            lines,
-            runs: Runs::default(),
-            within: Mutex::new(WITHIN),
-            export: Mutex::default(),
-            seed,
-            started,
-            began,
-        });
+        let (shared, listening) = Shared::new(control_plane, seed, started, Export::default(), BTreeMap::new());
         let provider = shared.make(Location::caller(), PROVIDER).await;
         Self { shared, provider, _listening: listening }
+    }
+
+    /// What it is now, for worlds that begin from it. Runtimes are no part of it.
+    pub(super) fn image(&self) -> Image {
+        let Shared { control_plane, export, workspaces, seed, .. } = &*self.shared;
+        Image {
+            snapshot: control_plane.snapshot(),
+            export: export.lock().clone(),
+            workspaces: workspaces.lock().clone(),
+            seed: seed.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn from(image: &Image) -> Self {
+        let Image { snapshot, export, workspaces, seed } = image;
+        let (control_plane, started) = (snapshot.start(), snapshot.now());
+        let (shared, listening) = Shared::new(control_plane, *seed, started, export.clone(), workspaces.clone());
+        let provider = shared.tenant(PROVIDER).unwrap_or_else(|| unreachable!("each world has its provider workspace"));
+        Self { shared, provider, _listening: listening }
+    }
+
+    /// What is drawn in this world is drawn from it.
+    pub fn seed(&self) -> u64 {
+        self.shared.seed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn draw_from(&self, seed: u64) {
+        self.shared.seed.store(seed, Ordering::Relaxed);
     }
 
     /// Waits for things no longer than this; ten minutes unless told otherwise, which in paused time cost next to nothing.
@@ -169,11 +233,24 @@ impl World {
         }
     }
 
+    /// A workspace that was made before, in this world or in the one that it began from.
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    pub fn tenant(&self, name: &str) -> Workspace {
+        self.shared.tenant(name).unwrap_or_else(|| panic!("no workspace {name} was made"))
+    }
+
     /// A way to the control plane as whoever has this bearer token: a user of [`Profile::users`], or a `ServiceAccount` whose token was asked for,
     /// to see whether the rights that you deploy with are enough. What is sent there counts among [`World::requests`].
     pub fn credentials(&self, token: impl Into<String>) -> Credentials {
-        let Shared { control_plane, journal, .. } = &*self.shared;
-        let wire = Wire::new(Tap { control_plane: control_plane.clone(), journal: journal.clone() });
+        let Shared { control_plane, journal, faults, runs, .. } = &*self.shared;
+        let wire = Wire::new(Tap {
+            control_plane: control_plane.clone(),
+            journal: journal.clone(),
+            faults: faults.clone(),
+            runs: runs.downgrade(),
+        });
         Credentials::Service { wire, server: control_plane.url(), token: token.into().into() }
     }
 
@@ -182,12 +259,13 @@ impl World {
     pub fn options(&self) -> Options {
         let export = self.shared.export.lock().name.clone();
         let options = Options::new(self.credentials(ADMIN), export).with_workspace(self.shared.provider_path());
-        Options { origin: Some(Origin { wall: self.shared.now(), seed: self.shared.seed }), ..options }
+        Options { origin: Some(Origin { wall: self.shared.now(), seed: self.seed() }), ..options }
     }
 
     /// Runs one reconciler, as [`Runtime::serve`] takes it; it may be built again by [`World::restart`].
     pub fn serve<R: Reconciler>(&self, build: impl Fn(&mut Inputs<R::Object>) -> R + Send + Sync + 'static) {
-        self.run(move |runtime| runtime.serve(&build));
+        let seam = self.seam();
+        self.run(move |runtime| runtime.serve(|inputs| seam.brittle(build(inputs))));
     }
 
     /// Runs several reconcilers in one runtime, as one process would: `world.run(|runtime| runtime.serve(Scheduler::new).serve(Readiness::new))`.
@@ -208,9 +286,70 @@ impl World {
     /// Stops every runtime and starts each anew: nothing that was in memory is left.
     pub async fn restart(&self) {
         for (options, build) in self.shared.runs.stop().await {
-            let origin = options.origin.map(|origin| Origin { wall: self.shared.now(), ..origin });
-            self.shared.runs.start(Options { origin, ..options }, build);
+            self.shared.runs.start_again(options, build);
         }
+    }
+
+    /// Ends every runtime where it stands, as SIGKILL does; each is started anew a second later.
+    pub fn crash(&self) {
+        self.shared.runs.crash();
+    }
+
+    /// Tells whenever every runtime was ended so, by whomever, before anything else happens.
+    pub fn on_crash(&self, tell: impl Fn() + Send + 'static) {
+        self.shared.runs.on_crash(tell);
+    }
+
+    /// How often every runtime was ended so.
+    pub fn crashes(&self) -> u64 {
+        self.shared.runs.crashes()
+    }
+
+    /// With what reconcilers are made to fail where faults say so; [`World::serve`] does so itself.
+    pub fn seam(&self) -> Seam {
+        Seam(self.shared.faults.clone())
+    }
+
+    /// Lets faults strike at these places from now on. Requests and calls are counted from the world's beginning.
+    pub fn suffer(&self, plan: &Plan) {
+        self.shared.faults.follow(plan);
+    }
+
+    /// Lets faults strike at random.
+    pub fn let_loose(&self, chaos: Chaos) {
+        self.shared.faults.let_loose(chaos);
+    }
+
+    /// Ends all faults, those too that last.
+    pub fn cease(&self) {
+        self.shared.faults.cease();
+    }
+
+    /// The faults that have struck, as a plan that can be [`suffered`](Self::suffer).
+    pub fn suffered(&self) -> Plan {
+        self.shared.faults.struck()
+    }
+
+    /// Equal for worlds in which runtimes asked the same at the same times and were answered the same, in every process.
+    pub fn digest(&self) -> u64 {
+        self.shared.journal.digest()
+    }
+
+    pub(super) fn survey(&self) {
+        self.shared.faults.survey();
+    }
+
+    pub(super) fn places(&self) -> Vec<(Site, Target)> {
+        self.shared.faults.places()
+    }
+
+    pub(super) fn disturb_by(&self, disturbances: Vec<Disturb>) {
+        let shared = Arc::downgrade(&self.shared);
+        self.shared.faults.disturb_by(move |which| {
+            if let (Some(disturb), Some(shared)) = (disturbances.get(which), shared.upgrade()) {
+                drop(tokio::spawn(disturb(Stage(shared))));
+            }
+        });
     }
 
     /// The handles of the runtimes, in the order in which they were started: readiness, metrics.
@@ -237,7 +376,7 @@ impl World {
         let place = Location::caller();
         async move {
             let mut asked = Statement::new(&self.shared, "every runtime is ready".into(), place);
-            while !self.handles().iter().all(|handle| handle.missing().is_some_and(|missing| missing.is_empty())) {
+            while !self.shared.runs.are_ready() {
                 asked.wait().await;
             }
         }
@@ -274,6 +413,12 @@ impl World {
         self.shared.journal.all()
     }
 
+    /// Tells of every request of a runtime once it is answered as the runtime sees it, a fault included; code 0 is no answer. Must not ask the
+    /// world anything.
+    pub fn on_answer(&self, listener: impl FnMut(&Sent) + Send + 'static) {
+        self.shared.journal.listen(listener);
+    }
+
     /// Forgets the requests so far, so that [`World::writes`] and [`World::requests`] tell of what comes.
     pub fn forget_requests(&self) {
         self.shared.journal.forget();
@@ -292,9 +437,38 @@ impl Export {
 }
 
 impl Shared {
+    fn new(
+        control_plane: ControlPlane,
+        seed: u64,
+        started: Timestamp,
+        export: Export,
+        workspaces: BTreeMap<String, LogicalCluster>,
+    ) -> (Arc<Self>, DefaultGuard) {
+        let wall = Wall { started, began: Instant::now() };
+        let (lines, listening) = Lines::listen(wall.began);
+        let shared = Self {
+            control_plane,
+            journal: Journal::new(wall.began),
+            lines,
+            runs: Runs::new(wall),
+            faults: Faults::default(),
+            within: Mutex::new(WITHIN),
+            export: Mutex::new(export),
+            workspaces: Mutex::new(workspaces),
+            seed: AtomicU64::new(seed),
+            wall,
+        };
+        (Arc::new(shared), listening)
+    }
+
     fn now(&self) -> Timestamp {
-        let spent = SignedDuration::try_from(self.began.elapsed()).unwrap_or_default();
-        self.started.checked_add(spent).unwrap_or(self.started)
+        self.wall.now()
+    }
+
+    fn tenant(self: &Arc<Self>, name: &str) -> Option<Workspace> {
+        let logical_cluster = self.workspaces.lock().get(name)?.clone();
+        let client = Client::new(self.control_plane.clone(), format!("/clusters/{logical_cluster}"));
+        Some(Workspace { shared: self.clone(), name: name.to_owned(), logical_cluster, client })
     }
 
     #[allow(clippy::unused_self, reason = "a world could have another")]
@@ -323,6 +497,7 @@ impl Shared {
             {
                 let logical_cluster = LogicalCluster::new(found["spec"]["cluster"].as_str().unwrap_or_default());
                 let client = root.at(format!("/clusters/{logical_cluster}"));
+                self.workspaces.lock().insert(name.to_owned(), logical_cluster.clone());
                 return Workspace { shared: self.clone(), name: name.to_owned(), logical_cluster, client };
             }
             asked.seen = Some(seen);

@@ -31,7 +31,7 @@ use crate::reconciler::{Actor, Inputs, Reconciler};
 pub use clock::Origin;
 pub use telemetry::Metrics;
 pub(crate) use transport::without_proxy;
-pub use transport::{Credentials, Wire};
+pub use transport::{Body, Credentials, Wire};
 
 use clock::Clock;
 use core::{Overview, Setup};
@@ -51,7 +51,7 @@ pub struct Options {
     pub export: String,
     /// The name of the configuration object. Default `kcm`.
     pub config_name: String,
-    /// Calls under way at once. Default 16: kcp, not we, bounds the rate, and each costs kcp one more review.
+    /// Calls under way at once. Default 8: kcp, not we, bounds the rate, and what more of them ask at once only waits there.
     pub workers: usize,
     /// `(from, to)`: prefixes of endpoint URLs to be replaced, where the addresses that kcp publishes cannot be reached from here.
     pub endpoint_overrides: Vec<(String, String)>,
@@ -74,7 +74,7 @@ impl Options {
             workspace: None,
             export: export.into(),
             config_name: "kcm".into(),
-            workers: 16,
+            workers: 8,
             endpoint_overrides: Vec::new(),
             requests: 64,
             admin: None,

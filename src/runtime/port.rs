@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::api::meta::KindRef;
 use crate::api::names::ObjectName;
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{Answer, Call, CallError, Failure, Port, Target, Verb, describe};
 
 use super::core::Event;
@@ -105,6 +106,9 @@ impl Port for LivePort {
         let ask = rest::ask(base, call.kind, &call.name, &call.verb);
         let reply = way.transport.send(&ask, DEADLINE).await;
         way.metrics.request(call.verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        if reply.is_err() && matches!(call.verb, Verb::Delete { .. }) && mutated(Mutant::LostIsDone) {
+            return Ok(Answer::Gone);
+        }
         let reply = reply.map_err(|problem| failed(Failure::Transport(problem)))?;
         let mut answer = rest::answer(&call.name, &call.verb, reply.status, &reply.body).map_err(failed)?;
         if let Answer::Object(object) = &mut answer

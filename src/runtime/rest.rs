@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectName};
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{Answer, Failure, Verb};
 
 use super::raw::Keep;
@@ -117,16 +118,28 @@ pub(crate) fn ask(base: &str, kind: KindRef, name: &ObjectName, verb: &Verb) -> 
     match verb {
         Verb::Get => Ask::get(at(), JSON),
         Verb::Create(body) => with(Method::POST, within(base, kind, name), JSON, body),
+        Verb::Replace(body) if mutated(Mutant::NoVersionOnReplace) => with(Method::PUT, at(), JSON, &without_version(body)),
         Verb::Replace(body) => with(Method::PUT, at(), JSON, body),
         Verb::ApplyStatus { manager, body } => {
             with(Method::PATCH, format!("{}/status?fieldManager={}&force=true", at(), escape(manager)), APPLY, body)
         }
+        Verb::Delete { .. } if mutated(Mutant::NoUidOnDelete) => with(Method::DELETE, at(), JSON, &json!({})),
         Verb::Delete { uid } => {
             let options =
                 json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
             with(Method::DELETE, at(), JSON, &options)
         }
     }
+}
+
+/// The body of a defect: see [`Mutant::NoVersionOnReplace`].
+fn without_version(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("resourceVersion");
+        metadata.remove("uid");
+    }
+    body
 }
 
 #[derive(Deserialize, Default)]
@@ -154,6 +167,7 @@ pub(crate) fn answer(name: &ObjectName, verb: &Verb, status: StatusCode, body: &
     let Status { message, reason, details } = status_of(body);
     Err(match status.as_u16() {
         401 => Failure::Unauthorized,
+        403 if mutated(Mutant::ForbiddenIsAbsent) => Failure::NotFound,
         403 => Failure::Forbidden(message),
         404 if reason == "NotFound" && details.is_some_and(|d| d.name == *name.name) => Failure::NotFound,
         405 => Failure::NotAllowed(message),

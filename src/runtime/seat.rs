@@ -17,6 +17,7 @@ use crate::api::config::FieldError;
 use crate::api::meta::{Kind, KindRef};
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
     Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Mode, PlatformClient, PlatformInput, Port,
     ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target, TenantIdentity, Topic,
@@ -93,7 +94,8 @@ impl<R: Reconciler> Seat<R> {
     }
 
     async fn guarded<T>(&self, call: impl Future<Output = Result<T, R::Error>>) -> Result<T, Trouble> {
-        match tokio::time::timeout(DEADLINE, AssertUnwindSafe(call).catch_unwind()).await {
+        let deadline = if mutated(Mutant::NoCallDeadline) { Duration::from_hours(24) } else { DEADLINE };
+        match tokio::time::timeout(deadline, AssertUnwindSafe(call).catch_unwind()).await {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(error))) => Err(Trouble::Error { reason: error.reason(), conflict: is_conflict(&error), text: error.to_string() }),
             Ok(Err(_)) => Err(Trouble::Panicked),

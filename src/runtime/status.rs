@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::meta::KindRef;
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{Actor, ReportedCondition};
 
 /// Bytes of a message at most.
@@ -37,6 +38,10 @@ pub(crate) fn body(
         changed |= shown != Some(&wanted);
         list.push(wanted);
     }
+    if mutated(Mutant::ForeignConditions) {
+        let others = object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+        list.extend(others.filter(|other| !actor.conditions.iter().any(|own| other["type"] == *own)).cloned());
+    }
     let mut status = Map::new();
     if let Value::Object(fields) = fields {
         for (key, wanted) in fields {
@@ -44,16 +49,18 @@ pub(crate) fn body(
             status.insert(key.clone(), wanted.clone());
         }
     }
-    if !changed {
+    if !changed && !mutated(Mutant::WriteAlways) {
         return None;
     }
     if !list.is_empty() {
         status.insert("conditions".into(), Value::Array(list));
     }
     let mut identity = Map::new();
-    for key in ["name", "namespace", "uid", "resourceVersion"] {
+    let keys: &[&str] =
+        if mutated(Mutant::NoUidOnStatus) { &["name", "namespace"] } else { &["name", "namespace", "uid", "resourceVersion"] };
+    for key in keys {
         if let Some(value) = metadata.get(key) {
-            identity.insert(key.into(), value.clone());
+            identity.insert((*key).into(), value.clone());
         }
     }
     Some(json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": identity, "status": status}))
@@ -84,6 +91,7 @@ fn shown<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
 }
 
 fn condition(said: &ReportedCondition, shown: Option<&Value>, generation: Option<i64>, now: &str) -> Value {
+    let shown = shown.filter(|_| !mutated(Mutant::AlwaysNewTime));
     let since = shown.filter(|shown| shown["status"] == said.status.as_str()).and_then(|shown| shown["lastTransitionTime"].as_str());
     let mut condition = json!({
         "type": said.type_,
@@ -93,6 +101,7 @@ fn condition(said: &ReportedCondition, shown: Option<&Value>, generation: Option
         "lastTransitionTime": since.unwrap_or(now),
     });
     if let Some(generation) = generation {
+        let generation = if mutated(Mutant::OldGeneration) { 1 } else { generation };
         condition["observedGeneration"] = generation.into();
     }
     condition

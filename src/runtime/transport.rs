@@ -26,13 +26,15 @@ use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt};
 
+use crate::mutants::{Mutant, mutated};
+
 /// Bytes of an answer at most: a page of 500 objects of 1 MiB each would be more than any process should hold.
 const MAX_ANSWER: usize = 256 << 20;
 /// Between two readings of the kubeconfig after a 401.
 const RELOAD_PAUSE: Duration = Duration::from_secs(2);
 
-/// The body of an answer, from wherever it comes.
-pub(crate) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+/// The body of an answer, from wherever it comes, as it comes.
+pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 type Service = BoxCloneSyncService<Request<Bytes>, Response<Body>, BoxError>;
 
@@ -197,6 +199,7 @@ impl Transport {
             let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
             Ok(Reply { status: parts.status, retry_after: retry_after(&parts.headers), body })
         };
+        let deadline = if mutated(Mutant::NoListDeadline) { Duration::from_hours(24) } else { deadline };
         tokio::time::timeout(deadline, whole).await.unwrap_or_else(|_| Err(format!("no answer within {} s", deadline.as_secs())))
     }
 

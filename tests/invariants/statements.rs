@@ -195,7 +195,7 @@ const BAD: &[(&str, &str, Spoil)] = &[
         after(life, "pending")["status"]["conditions"][3]["status"] = "True".into();
     }),
     ("K13", "a status is new, the time old", |life| {
-        life.at("ready").at = "2026-01-01T00:01:00Z".parse().unwrap();
+        life.at("ready").at = "2026-01-01T00:05:00Z".parse().unwrap();
         after(life, "ready")["status"]["conditions"][3]["lastTransitionTime"] = "2026-01-01T00:00:00Z".into();
     }),
     ("K14", "a reason of another condition", |life| after(life, "scheduled")["status"]["conditions"][0]["reason"] = "InSync".into()),

@@ -6,29 +6,18 @@ use std::time::Duration;
 
 use kcp_provider_runtime::api::catalog::{KubernetesClusterOffering, VirtualMachineType};
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
-use kcp_provider_runtime::api::manifest::{catalog, export, exported, rbac, samples};
+use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::provider::Provider;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
-use kcp_provider_runtime::embedded;
+use kcp_provider_runtime::embedded::Timing;
 use kcp_provider_runtime::kcm::{Readiness, Scheduler};
 use kcp_provider_runtime::kit::{Workspace, World};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::checker::{Checker, Principal, Spent, Violation};
-use crate::embedded::event;
-
-/// The bearer token of the provider's controller.
-const PROVIDER: &str = "otc-controller";
-const MANAGER: &str = "system:serviceaccount:kcm-system:kcm";
-const DEMO: &str = "/apis/provider.kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters";
-
-#[derive(Default)]
-struct Book {
-    checker: Checker,
-    found: Vec<Violation>,
-}
+use crate::checker::{Principal, Spent};
+use crate::platform::{Book, DEMO, PROVIDER, platform};
 
 /// A world whose every event is checked.
 struct Watched {
@@ -39,46 +28,11 @@ struct Watched {
     restart: usize,
 }
 
-fn principal(seen: &embedded::Event) -> Principal {
-    match seen.user.as_str() {
-        MANAGER if seen.manager == "cluster-status" => Principal::Status,
-        MANAGER => Principal::Scheduler,
-        PROVIDER => Principal::Provider,
-        "" => Principal::Other,
-        _ => Principal::Tenant,
-    }
-}
-
 impl Watched {
     /// A platform with a catalog and the manager, which has the rights that it is deployed with and no more.
     async fn new(shards: usize, restart: usize) -> Self {
-        let users = vec![(PROVIDER.to_owned(), PROVIDER.to_owned(), vec!["system:masters".to_owned()])];
-        let profile = embedded::Options { shards, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..embedded::Options::default() };
-        let users = profile.users.iter().cloned().chain(users).collect();
-        let mut world = World::with(embedded::Options { users, ..profile }).await;
-        let book: Arc<Mutex<Book>> = Arc::default();
-        let kept = book.clone();
-        world.control_plane().observe(move |seen| {
-            let who = principal(&seen);
-            let Book { checker, found } = &mut *kept.lock();
-            found.extend(checker.observe(&event(seen, who)));
-        });
-        for definition in exported() {
-            world.export(definition).await;
-        }
-        for claim in export::claims() {
-            world.claim(claim).await;
-        }
-        for definition in catalog() {
-            world.provider().define(definition).await;
-        }
-        for object in samples::catalog().into_iter().chain(rbac::manager_identity()).chain(rbac::manager()) {
-            world.provider().apply(object).await;
-        }
-        let token = "/api/v1/namespaces/kcm-system/serviceaccounts/kcm/token";
-        let token = world.provider().client().create(token, &json!({"spec": {"expirationSeconds": 86_400}})).await.ok().unwrap();
-        let credentials = world.credentials(token["status"]["token"].as_str().unwrap());
-        let options = kcp_provider_runtime::runtime::Options { credentials, ..world.options() };
+        let (world, book, manager) = platform(shards, Timing::INSTANT).await;
+        let options = kcp_provider_runtime::runtime::Options { credentials: world.credentials(manager), ..world.options() };
         world.run_with(options, |runtime| runtime.serve(Scheduler::new).serve(Readiness::new));
         Self { world, book, steps: 0, restart }
     }

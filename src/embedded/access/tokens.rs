@@ -50,6 +50,13 @@ pub struct Ask {
     pub seconds: i64,
 }
 
+impl Clone for Tokens {
+    fn clone(&self) -> Self {
+        let Self { secret, fixed, issued } = self;
+        Self { secret: secret.clone(), fixed: fixed.clone(), issued: AtomicU64::new(issued.load(Ordering::Relaxed)) }
+    }
+}
+
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").finish_non_exhaustive()

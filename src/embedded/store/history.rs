@@ -1,6 +1,6 @@
 //! What was: the changes after a version, and the objects as they were at one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Change, Compacted, Place, Scope, Store, Stored};
@@ -29,6 +29,34 @@ impl Store {
         }
         Ok(objects.into_iter().collect())
     }
+
+    /// What is not as it was in an earlier state of this store: stored kind, place, and both states.
+    pub(crate) fn differences<'a>(&'a self, earlier: &'a Self) -> Vec<Difference<'a>> {
+        let mut found = Vec::new();
+        let names: BTreeSet<&Arc<str>> = self.kinds.keys().chain(earlier.kinds.keys()).collect();
+        for name in names {
+            let objects = |store: &'a Self| store.kinds.get(name).map(|kind| &kind.objects);
+            let (now, then) = (objects(self), objects(earlier));
+            for (place, stored) in now.into_iter().flatten() {
+                let before = then.and_then(|then| then.get(place));
+                if before.is_none_or(|before| !Arc::ptr_eq(before, stored)) {
+                    found.push(Difference { kind: name, place, before, after: Some(stored) });
+                }
+            }
+            let gone = then.into_iter().flatten().filter(|(place, _)| now.is_none_or(|now| !now.contains_key(place)));
+            found.extend(gone.map(|(place, stored)| Difference { kind: name, place, before: Some(stored), after: None }));
+        }
+        found
+    }
+}
+
+/// An object that is not as it was.
+#[derive(Debug)]
+pub(crate) struct Difference<'a> {
+    pub(crate) kind: &'a Arc<str>,
+    pub(crate) place: &'a Place,
+    pub(crate) before: Option<&'a Arc<Stored>>,
+    pub(crate) after: Option<&'a Arc<Stored>>,
 }
 
 #[cfg(test)]

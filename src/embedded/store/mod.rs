@@ -12,6 +12,8 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub(crate) use history::Difference;
+
 /// Changes of one kind that a watch can still be started before; older ones are 410. etcd keeps five minutes.
 pub(crate) const WINDOW: usize = 4096;
 
@@ -76,6 +78,14 @@ struct Kind {
     latest: watch::Sender<u64>,
 }
 
+impl Clone for Kind {
+    fn clone(&self) -> Self {
+        let Self { objects, changes, compacted, latest } = self;
+        let latest = watch::Sender::new(*latest.borrow());
+        Self { objects: objects.clone(), changes: changes.clone(), compacted: *compacted, latest }
+    }
+}
+
 /// Which objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
@@ -105,10 +115,11 @@ pub(crate) struct Compacted {
     pub(crate) oldest: u64,
 }
 
-/// One shard's objects.
-#[derive(Debug)]
+/// One shard's objects. A clone goes its own way: nobody who waits for changes of the one hears of those of the other.
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
-    kinds: BTreeMap<Arc<str>, Kind>,
+    /// Shared with the stores that this one was cloned from or to, until one of them changes a kind.
+    kinds: BTreeMap<Arc<str>, Arc<Kind>>,
     revision: u64,
 }
 
@@ -149,7 +160,7 @@ impl Store {
             Arc::new(Stored { json: serde_json::to_vec(object).unwrap_or_default().into(), revision })
         };
         let (after, last) = (object.map(stored), last.map(stored));
-        let kind = self.kinds.entry(kind.clone()).or_default();
+        let kind = Arc::make_mut(self.kinds.entry(kind.clone()).or_default());
         let before = match &after {
             Some(after) => kind.objects.insert(place.clone(), after.clone()),
             None => kind.objects.remove(&place),
@@ -165,7 +176,7 @@ impl Store {
 
     /// Shows an object in another way from now on, which is no change of it.
     pub(crate) fn reread(&mut self, kind: &str, place: &Place, object: &Value) {
-        let objects = self.kinds.get_mut(kind).map(|kind| &mut kind.objects);
+        let objects = self.kinds.get_mut(kind).map(|kind| &mut Arc::make_mut(kind).objects);
         if let Some(stored) = objects.and_then(|objects| objects.get_mut(place)) {
             *stored = Arc::new(Stored { json: serde_json::to_vec(object).unwrap_or_default().into(), revision: stored.revision });
         }
@@ -173,12 +184,13 @@ impl Store {
 
     /// Wakes with every change of the kind.
     pub(crate) fn latest(&mut self, kind: &Arc<str>) -> watch::Receiver<u64> {
-        self.kinds.entry(kind.clone()).or_default().latest.subscribe()
+        // Not to be shared: whoever waits here waits for changes of this store.
+        Arc::make_mut(self.kinds.entry(kind.clone()).or_default()).latest.subscribe()
     }
 
     /// Forgets all changes, as a compaction of etcd does.
     pub(crate) fn compact(&mut self) {
-        for kind in self.kinds.values_mut() {
+        for kind in self.kinds.values_mut().map(Arc::make_mut) {
             kind.changes.clear();
             kind.compacted = self.revision;
         }

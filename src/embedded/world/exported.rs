@@ -26,6 +26,12 @@ type Made = (State, Vec<Arc<Served>>);
 #[derive(Debug, Default)]
 pub(super) struct Exported(Mutex<BTreeMap<Key, Made>>);
 
+impl Clone for Exported {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
+}
+
 /// Why an export's kinds cannot be served.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Unusable {

@@ -26,7 +26,7 @@ pub(crate) use objects::Draft;
 pub(crate) use tasks::{Task, Tasks};
 
 /// One shard: its objects, and where it is reached.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shard {
     pub(crate) name: String,
     pub(crate) store: Store,
@@ -35,7 +35,7 @@ pub(crate) struct Shard {
 }
 
 /// A logical cluster.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     /// Which shard holds it.
     pub(crate) shard: usize,
@@ -74,6 +74,7 @@ pub(crate) type BindingKey = (Arc<str>, Arc<str>);
 pub(crate) type OwnedKey = (Arc<str>, Place);
 
 /// Everything.
+#[derive(Debug)]
 pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) shards: Vec<Shard>,
@@ -147,6 +148,52 @@ impl World {
         };
         world.begin();
         world
+    }
+
+    /// The same world once more: from here on each goes its own way. Watches stay with the first.
+    pub(crate) fn fork(&self) -> Self {
+        let Self {
+            options,
+            shards,
+            workspaces,
+            paths,
+            dice,
+            rehearsal,
+            now,
+            tasks,
+            rolls: _,
+            closed: _,
+            bindings,
+            bound_to,
+            owned,
+            unmarked,
+            changes: _,
+            tokens,
+            parsed,
+            exported,
+            next_shard,
+        } = self;
+        Self {
+            options: options.clone(),
+            shards: shards.clone(),
+            workspaces: workspaces.clone(),
+            paths: paths.clone(),
+            dice: dice.clone(),
+            rehearsal: rehearsal.clone(),
+            now: *now,
+            tasks: tasks.clone(),
+            rolls: BTreeMap::new(),
+            closed: watch::Sender::new(0),
+            bindings: bindings.clone(),
+            bound_to: bound_to.clone(),
+            owned: owned.clone(),
+            unmarked: unmarked.clone(),
+            changes: None,
+            tokens: tokens.clone(),
+            parsed: parsed.clone(),
+            exported: exported.clone(),
+            next_shard: *next_shard,
+        }
     }
 
     /// RFC 3339, whole seconds: how Kubernetes writes times.

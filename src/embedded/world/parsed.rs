@@ -20,6 +20,12 @@ type Key = (Arc<str>, Place);
 #[derive(Debug, Default)]
 pub(super) struct Parsed(Mutex<BTreeMap<Key, (u64, Arc<Value>)>>);
 
+impl Clone for Parsed {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
+}
+
 impl World {
     /// An object, parsed once for each of its versions.
     pub(crate) fn parsed(&self, kind: &Served, place: &Place) -> Option<Arc<Value>> {

@@ -42,7 +42,7 @@ pub(crate) enum Task {
 }
 
 /// The queue.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tasks {
     queue: BTreeMap<(Timestamp, u64), Task>,
     waiting: BTreeMap<Task, (Timestamp, u64)>,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::api::names::ObjectKey;
+use crate::mutants::{Mutant, mutated};
 use crate::runtime::clock::Moment;
 use crate::runtime::port::Written;
 use crate::runtime::queue::{Class, Outcome, Work};
@@ -77,6 +78,7 @@ impl Core {
     pub(super) fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
         let Some(begun) = self.running.remove(work) else { return };
         let Ended { outcome, recheck, starved, written, failed: _ } = ended;
+        let outcome = if mutated(Mutant::NoRetry) { Outcome::Settled } else { outcome };
         let mut owes = false;
         for write in &written {
             owes |= self.note(now, work, begun, write);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{NameChange, Seen, Sight, Topic, Trouble};
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::{Class, Work};
@@ -30,6 +31,9 @@ impl Core {
     /// Whether every input of the reconciler has synced once, or was waited for long enough. While a shard's endpoint is out of the slice nobody
     /// follows it, and what its workspaces hold is not known: it stays closed.
     pub(super) fn gate_is_open(&self, now: Moment, actor: u8, shard: ShardId) -> bool {
+        if mutated(Mutant::ActBeforeSync) {
+            return true;
+        }
         let actor = &self.actors[usize::from(actor)];
         let paths = self.paths.followed().map(Role::Workspaces);
         Self::roles(actor, shard).chain(paths).all(|role| self.streams.find(role).is_some_and(|(_, stream)| stream.is_decided(now)))
@@ -80,7 +84,11 @@ impl Core {
     pub(super) fn see(&self, now: Moment, actor: &ActorState, shard: ShardId, key: &ObjectKey) -> Seen {
         let mut seen = Seen::default();
         for kind in &actor.children {
-            let value = self.objects.get(*kind, key).map(|entry| entry.raw.body.clone());
+            let mut entry = self.objects.get(*kind, key);
+            if mutated(Mutant::KeyWithoutWorkspace) {
+                entry = self.objects.keys(*kind).find(|other| other.name == key.name).and_then(|other| self.objects.get(*kind, other));
+            }
+            let value = entry.map(|entry| entry.raw.body.clone());
             seen.children.insert(*kind, Sight { value, trouble: self.trouble(Role::Objects(shard, *kind), now) });
         }
         for spec in &actor.names {

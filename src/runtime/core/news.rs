@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::NameChange;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::Class;
@@ -68,6 +69,9 @@ impl Core {
             Role::Objects(shard, kind) => {
                 let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
                 for key in self.objects.others(kind, shard, &named) {
+                    if mutated(Mutant::RelistKeepsGhosts) {
+                        continue;
+                    }
                     self.remove_object(now, kind, shard, &key, None);
                 }
                 for raw in items {
@@ -117,8 +121,10 @@ impl Core {
             Role::Roster(shard) => self.take_binding(shard, &raw),
             Role::Objects(shard, kind) => {
                 let Some(key) = key(role, &raw) else { return };
+                // What we have written ourselves is no news from outside: whoever waits for us goes first.
+                let class = if self.objects.is_our_write(kind, &key, &raw) { Class::Resync } else { Class::Fresh };
                 if self.objects.upsert(kind, &key, shard, raw) {
-                    self.object_changed(now, kind, &key, Class::Fresh);
+                    self.object_changed(now, kind, &key, class);
                 }
             }
             Role::Names(shard, kind) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
+use crate::mutants::{Mutant, mutated};
 use crate::runtime::port::Written;
 use crate::runtime::raw::Raw;
 
@@ -120,7 +121,7 @@ impl Objects {
 
     /// Remembers a write to a key until the cache shows it; false when it does already.
     pub(super) fn owe(&mut self, key: &ObjectKey, shard: ShardId, written: &Written, now: Duration) -> bool {
-        if !self.kinds.contains_key(&written.kind) {
+        if !self.kinds.contains_key(&written.kind) || mutated(Mutant::ForgetOwnWrites) {
             return false;
         }
         let debt = Debt { uid: written.uid.clone(), version: written.version, shard, since: now };
@@ -144,6 +145,12 @@ impl Objects {
             // Not the uid: another one may be that of the incarnation before ours as well as of one after it.
             (Some(entry), Some(wanted)) => entry.raw.version().is_none_or(|have| have >= wanted),
         }
+    }
+
+    /// Whether this is the very state that we have written last and not seen yet.
+    pub(super) fn is_our_write(&self, kind: KindRef, key: &ObjectKey, raw: &Raw) -> bool {
+        let debt = self.debts.get(&(key.clone(), kind));
+        debt.is_some_and(|debt| *debt.uid == *raw.uid && debt.version.is_some() && debt.version == raw.version())
     }
 
     /// Whether something written to this object is still unseen.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectName};
+use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{AnyView, Objects as PlatformObjects};
 use crate::runtime::raw::Raw;
 use crate::runtime::served::ViewSpec;
@@ -102,6 +103,9 @@ type NamesOfWorkspace = (BTreeMap<String, ShardId>, Arc<BTreeSet<String>>);
 impl NamesOfKind {
     /// The names in a workspace.
     pub(super) fn get(&self, workspace: &LogicalCluster) -> Arc<BTreeSet<String>> {
+        if mutated(Mutant::EverybodysProviders) {
+            return Arc::new(self.workspaces.values().flat_map(|(_, names)| names.iter().cloned()).collect());
+        }
         self.workspaces.get(workspace).map(|(_, names)| names.clone()).unwrap_or_default()
     }
 

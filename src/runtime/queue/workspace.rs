@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::mutants::{Mutant, mutated};
+
 use super::backoff::Failures;
 use super::{Class, Turn, Work};
 
@@ -112,7 +114,7 @@ impl Workspace {
             }
             State::Waiting(_) => return item.timer.take(),
             State::Running(run) => {
-                if run.again.is_none_or(|(class, _)| spot.class < class) {
+                if run.again.is_none_or(|(class, _)| spot.class < class) && !mutated(Mutant::LoseDirty) {
                     run.again = Some((spot.class, spot.since));
                 }
                 return item.timer.take();

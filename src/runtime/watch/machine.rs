@@ -4,6 +4,8 @@ use std::fmt;
 use std::mem;
 use std::time::Duration;
 
+use crate::mutants::{Mutant, mutated};
+
 use super::state::{Partial, Pause, Request, State, is_older};
 use super::types::{Answer, Ending, Failure, Frame, Health, Input, Output, Page, Settings};
 
@@ -101,6 +103,7 @@ impl<T> Machine<T> {
     fn elapsed(&mut self, turn: &mut Turn<T>) {
         let refresh = self.refresh_is_due(turn.now);
         match &mut self.state {
+            State::Listing { deadline, .. } if mutated(Mutant::NoListDeadline) => *deadline = Duration::MAX,
             State::Waiting { .. } if refresh => self.list(turn, Partial::default()),
             State::Waiting { next, .. } => {
                 let next = mem::take(next);
@@ -121,6 +124,7 @@ impl<T> Machine<T> {
                 let next = self.watch_unless_hopeless();
                 self.back_off(turn, next, Health::Broken { what });
             }
+            State::Watching { opened: Some(_), deadline, .. } if mutated(Mutant::NoWatchdog) => *deadline = Duration::MAX,
             State::Watching { opened: Some(_), .. } => {
                 // A list and not a watch from where we are: kcp keeps a watch open and silent over what it does not serve.
                 turn.out.push(Output::Abort);
@@ -230,6 +234,10 @@ impl<T> Machine<T> {
                 let progress = Output::Progress(version.clone());
                 self.good_frame(turn, &version, progress);
             }
+            Frame::Error { code: 410, .. } if mutated(Mutant::IgnoreGone) => {
+                turn.out.push(Output::Abort);
+                self.back_off(turn, Request::Watch, Health::Live);
+            }
             Frame::Error { code: 410, message } => self.history_is_over(turn, &message, Duration::ZERO),
             Frame::Error { code: 500, message } => self.history_is_over(turn, &message, self.settings.roll_spread),
             Frame::Error { code, message } => {
@@ -314,6 +322,9 @@ impl<T> Machine<T> {
         self.throttled_since = None;
         self.resume = None;
         self.settled = true;
+        if self.listed && mutated(Mutant::NotServedIsEmpty) {
+            turn.out.push(Output::Reset { items: Vec::new(), resource_version: String::new() });
+        }
         self.set_health(turn, if self.listed { Health::NotServed } else { Health::SyncedEmpty });
         let nudged = turn.now < self.nudged_until;
         let poll = if nudged { self.settings.not_served_poll } else { self.settings.quiet_poll };

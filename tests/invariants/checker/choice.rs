@@ -29,7 +29,7 @@ pub(super) struct Inputs {
 }
 
 fn read<T: DeserializeOwned>(object: &Value) -> Option<T> {
-    serde_json::from_value(object.clone()).ok()
+    T::deserialize(object).ok()
 }
 
 impl Inputs {

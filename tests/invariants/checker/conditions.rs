@@ -36,6 +36,11 @@ pub(super) fn writers_are_disjoint(step: &Step<'_>) -> Option<String> {
         Principal::Scheduler => OF_THE_STATUS,
         _ => OF_THE_SCHEDULER,
     };
+    // To apply what is another's takes it over, though nothing changes.
+    let applied = (step.event.subresource == "status").then_some(&step.event.body);
+    if let Some(type_) = not_its.into_iter().find(|type_| applied.is_some_and(|body| condition(body, type_).is_some())) {
+        return Some(format!("{:?} applies {type_}", step.event.principal));
+    }
     let of = |object: Option<&Value>, type_| object.and_then(|object| condition(object, type_)).cloned();
     if let Some(type_) = not_its.into_iter().find(|type_| of(step.before, type_) != of(Some(after), type_)) {
         return Some(format!("{:?} changed {type_}", step.event.principal));
@@ -78,8 +83,12 @@ pub(super) fn times_change_with_the_status(step: &Step<'_>) -> Option<String> {
     })
 }
 
+/// From the beginning of a call, whose time is written, until the server has taken its last write: the deadlines of both, and two seconds for the
+/// whole seconds of times.
+const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(60 + 30 + 2);
+
 fn is_now(time: &str, at: Timestamp) -> bool {
-    time.parse::<Timestamp>().is_ok_and(|time| at.duration_since(time).abs() <= SignedDuration::from_secs(2))
+    time.parse::<Timestamp>().is_ok_and(|time| at.duration_since(time).abs() <= ON_ITS_WAY)
 }
 
 /// What the runtime says in an actor's first condition when it does not call it.

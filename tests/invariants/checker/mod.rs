@@ -70,7 +70,7 @@ pub(crate) struct Spent {
 }
 
 /// The checker: tell it of every event, in the order of the commits.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checker {
     state: State,
     memory: Memory,
@@ -101,6 +101,17 @@ impl Checker {
     /// Checks what must hold once nothing is left to do.
     pub(crate) fn at_rest(&self) -> Vec<Violation> {
         rest::at_rest(&self.state)
+    }
+
+    /// The same from here on, where faults make everything later: an older past counts, but for what was before now.
+    pub(crate) fn in_trouble(mut self) -> Self {
+        self.memory.in_trouble();
+        self
+    }
+
+    /// The manager was told that this kind is not served, which is the same to it as an empty list.
+    pub(crate) fn not_served(&mut self, kind: &str) {
+        self.memory.not_served(kind, &self.state);
     }
 
     /// The manager was started anew: nothing it had read counts any more.

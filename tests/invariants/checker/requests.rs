@@ -48,9 +48,11 @@ pub(super) fn paths_are_for_people(step: &Step<'_>) -> Option<String> {
     (kind && step.is_ours() && asked.contains(':')).then(|| format!("it names {asked}"))
 }
 
-/// In its weaker form, which a trace can show: the kinds that a decision is about were listed, by this process.
-pub(super) fn nothing_is_written_unseen(step: &Step<'_>) -> Option<String> {
-    if !step.is_ours() || !step.event.is_write() || !(step.is_of(TENANT) || step.is_of(PROJECTION)) {
+/// In its weaker form, which a trace can show: the kinds that a decision is about were listed, by this process. A status may say before that
+/// they cannot be.
+pub(super) fn nothing_is_done_unseen(step: &Step<'_>) -> Option<String> {
+    let acts = step.is_ours() && step.event.is_write() && step.event.subresource.is_empty();
+    if !acts || !(step.is_of(TENANT) || step.is_of(PROJECTION)) {
         return None;
     }
     let unseen = [TENANT, PROJECTION].into_iter().find(|kind| !step.memory.listed.contains(*kind))?;

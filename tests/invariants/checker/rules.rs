@@ -42,5 +42,5 @@ pub(crate) const RULES: &[Rule] = &[
     rule("R1", "what we write in a workspace was read there", RUNTIME, requests::nothing_leaks),
     rule("R4", "a write names the incarnation that it means", RUNTIME, requests::writes_name_the_incarnation),
     rule("R5", "a tenant's workspace is asked for by its logical cluster, never by a path", RUNTIME, requests::paths_are_for_people),
-    rule("R11", "nothing is written before everything was listed", RUNTIME, requests::nothing_is_written_unseen),
+    rule("R11", "nothing is done before everything was listed", RUNTIME, requests::nothing_is_done_unseen),
 ];

@@ -13,8 +13,10 @@ use super::event::{Event, Key, OFFERING, PROJECTION, PROVIDER, Principal, TENANT
 /// What carries the scheduler's finalizer.
 pub(crate) const FINALIZER: &str = "kubernetes.edge-connect.eu/cluster-projection";
 
-/// For how long a reconcile may act on a state that is no longer the latest: a stream lags, and a call takes its time. Faults need longer.
+/// For how long a reconcile may act on a state that is no longer the latest: a stream lags, and a call takes its time.
 const WINDOW: SignedDuration = SignedDuration::from_secs(30);
+/// The same where streams fall silent and requests hang: the watchdog of a stream, its backoff, and the deadlines of a call.
+const TROUBLED: SignedDuration = SignedDuration::from_secs(600);
 
 /// The objects of the kinds that rules look at.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +49,12 @@ pub(crate) struct Past {
 }
 
 /// What of the past rules need.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Memory {
+    /// For how long the past counts.
+    window: SignedDuration,
+    /// The time of the latest event.
+    latest: Timestamp,
     /// The pin of tenant objects, by uid, that carried the finalizer and still do as far as we are concerned.
     pub(crate) held: BTreeMap<String, String>,
     /// The same of those that somebody else let end behind the scheduler's back, which may be acting on what it has read.
@@ -63,8 +69,37 @@ pub(crate) struct Memory {
     pub(crate) past: Vec<Past>,
 }
 
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            window: WINDOW,
+            latest: Timestamp::MIN,
+            held: BTreeMap::new(),
+            ended: Vec::new(),
+            told_gone: BTreeSet::new(),
+            home: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            past: Vec::new(),
+        }
+    }
+}
+
 impl Memory {
+    /// Faults make everything later.
+    pub(crate) fn in_trouble(&mut self) {
+        self.past.clear();
+        self.window = TROUBLED;
+    }
+
+    /// Whoever believes that the kind is not served has seen none of its objects.
+    pub(crate) fn not_served(&mut self, kind: &str, state: &State) {
+        self.listed.insert(kind.to_owned());
+        let until = self.latest;
+        self.past.extend(state.all(kind).map(|(key, _)| Past { until, key: key.clone(), before: None }));
+    }
+
     pub(crate) fn learn(&mut self, event: &Event, before: Option<&Value>, change: Option<&Option<Value>>, state: &State) {
+        self.latest = self.latest.max(event.at);
         if event.principal.is_ours() && event.verb == "list" && event.code == 200 {
             self.listed.insert(event.key.kind.clone());
         }
@@ -72,7 +107,7 @@ impl Memory {
         let Some(after) = change else { return };
         let same = before.is_some_and(|before| after.as_ref().is_some_and(|after| before["spec"] == after["spec"]));
         if !same && [TENANT, PROVIDER, OFFERING, TYPE].contains(&event.key.kind.as_str()) {
-            self.past.retain(|past| event.at.duration_since(past.until) <= WINDOW);
+            self.past.retain(|past| event.at.duration_since(past.until) <= self.window);
             self.past.push(Past { until: event.at, key: event.key.clone(), before: state.get(&event.key).cloned() });
         }
         if let Some(after) = after {
@@ -85,13 +120,13 @@ impl Memory {
 
     /// The pin of an object that the scheduler holds, or may believe to hold at this time.
     pub(crate) fn pin_of(&self, uid: &str, at: Timestamp) -> Option<&String> {
-        let lately = |(ended, gone, pin)| (gone == uid && at.duration_since(ended) <= WINDOW).then_some(pin);
+        let lately = |(ended, gone, pin)| (gone == uid && at.duration_since(ended) <= self.window).then_some(pin);
         self.held.get(uid).or_else(|| self.ended.iter().map(|(ended, gone, pin)| (*ended, gone, pin)).find_map(lately))
     }
 
     /// States that a reconcile which writes at this time may have acted on, oldest first.
     pub(crate) fn lately(&self, at: Timestamp) -> Vec<&Past> {
-        self.past.iter().filter(|past| at.duration_since(past.until) <= WINDOW).collect()
+        self.past.iter().filter(|past| at.duration_since(past.until) <= self.window).collect()
     }
 
     fn hear_of_projections(&mut self, event: &Event) {
@@ -125,7 +160,7 @@ impl Memory {
         } else if after.is_none()
             && let Some(pin) = self.held.remove(&uid)
         {
-            self.ended.retain(|(at, ..)| event.at.duration_since(*at) <= WINDOW);
+            self.ended.retain(|(at, ..)| event.at.duration_since(*at) <= self.window);
             self.ended.push((event.at, uid, pin));
         }
     }

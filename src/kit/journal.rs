@@ -1,22 +1,16 @@
 //! What runtimes ask the server: every request goes by here and is written down.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
-use tower::Service;
-
-use crate::embedded::ControlPlane;
-use crate::embedded::body::Body;
 
 /// A request of a runtime, its answer's code included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,18 +46,25 @@ impl std::fmt::Display for Sent {
 }
 
 /// Everything that was asked, in its order.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Journal {
     began: Instant,
     book: Arc<Mutex<Book>>,
 }
 
-#[derive(Debug, Default)]
+/// Who hears of every answer.
+type Listener = Box<dyn FnMut(&Sent) + Send>;
+
+#[derive(Default)]
 struct Book {
     next: u64,
     sent: BTreeMap<u64, Sent>,
     /// Requests that tell of a reconciler, the forgotten ones too.
     said: u64,
+    /// Who hears of every answer.
+    listener: Option<Listener>,
+    /// Of all requests and answers, the forgotten ones too, and when each was.
+    digest: DefaultHasher,
 }
 
 impl Journal {
@@ -93,7 +94,17 @@ impl Journal {
         self.book.lock().said
     }
 
-    fn begin(&self, request: &Request<Bytes>) -> u64 {
+    /// Equal for equal sequences of requests and answers at equal times, in every process.
+    pub(super) fn digest(&self) -> u64 {
+        self.book.lock().digest.finish()
+    }
+
+    /// The verb of a request that is under way.
+    pub(super) fn verb(&self, at: u64) -> &'static str {
+        self.book.lock().sent.get(&at).map_or("", |sent| sent.verb)
+    }
+
+    pub(super) fn begin(&self, request: &Request<Bytes>) -> u64 {
         let target = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let body = serde_json::from_slice(request.body()).unwrap_or_default();
         let sent = Sent { at: self.began.elapsed(), verb: verb(request), target, body, code: 0 };
@@ -101,42 +112,26 @@ impl Journal {
         let at = book.next;
         book.next += 1;
         book.said += u64::from(!sent.is_stream());
+        (at, sent.at, sent.verb, &sent.target, request.body()).hash(&mut book.digest);
         book.sent.insert(at, sent);
         at
     }
 
-    fn end(&self, at: u64, code: u16) {
+    pub(super) fn end(&self, at: u64, code: u16) {
+        let mut book = self.book.lock();
+        (at, self.began.elapsed(), code).hash(&mut book.digest);
         // It may have been forgotten meanwhile.
-        if let Some(sent) = self.book.lock().sent.get_mut(&at) {
+        let Book { sent, listener, .. } = &mut *book;
+        if let Some(sent) = sent.get_mut(&at) {
             sent.code = code;
+            if let Some(listener) = listener {
+                listener(sent);
+            }
         }
     }
-}
 
-/// A control plane whose requests are written down.
-#[derive(Clone)]
-pub(super) struct Tap {
-    pub(super) control_plane: ControlPlane,
-    pub(super) journal: Journal,
-}
-
-impl Service<Request<Bytes>> for Tap {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.control_plane.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Bytes>) -> Self::Future {
-        let (journal, at) = (self.journal.clone(), self.journal.begin(&request));
-        let answer = self.control_plane.call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            journal.end(at, answer.status().as_u16());
-            Ok(answer)
-        })
+    pub(super) fn listen(&self, listener: impl FnMut(&Sent) + Send + 'static) {
+        self.book.lock().listener = Some(Box::new(listener));
     }
 }
 

@@ -1,0 +1,92 @@
+//! KCM's platform in a world of the kit, and a checker that is told of all that happens there.
+
+use std::sync::Arc;
+
+use kcp_provider_runtime::api::manifest::{catalog, export, exported, rbac, samples};
+use kcp_provider_runtime::embedded::{self, Timing};
+use kcp_provider_runtime::kit::World;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::checker::{Checker, Principal, Violation};
+use crate::embedded::event;
+
+/// The bearer token of the provider's controller.
+pub(crate) const PROVIDER: &str = "otc-controller";
+/// The bearer token, and the name, of tenants that are no more than that.
+#[allow(dead_code, reason = "each target uses its part of the platform")]
+pub(crate) const TENANT: &str = "tenant";
+/// Where projections are, below a workspace.
+pub(crate) const DEMO: &str = "/apis/provider.kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters";
+const MANAGER: &str = "system:serviceaccount:kcm-system:kcm";
+
+/// What was checked, and what was found.
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) checker: Checker,
+    pub(crate) found: Vec<Violation>,
+}
+
+fn principal(seen: &embedded::Event) -> Principal {
+    match seen.user.as_str() {
+        MANAGER if seen.manager == "cluster-status" => Principal::Status,
+        MANAGER => Principal::Scheduler,
+        PROVIDER => Principal::Provider,
+        "" => Principal::Other,
+        _ => Principal::Tenant,
+    }
+}
+
+/// A platform with the sample catalog, checked from its beginning, and the token of the manager's account, which has the rights that it is deployed
+/// with and no more.
+pub(crate) async fn platform(shards: usize, timing: Timing) -> (World, Arc<Mutex<Book>>, String) {
+    let user = |name: &str, groups: &[&str]| (name.to_owned(), name.to_owned(), groups.iter().map(|group| (*group).to_owned()).collect());
+    let users = [user(PROVIDER, &["system:masters"]), user(TENANT, &[])];
+    let profile = embedded::Options { shards, timing, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..embedded::Options::default() };
+    let users = profile.users.iter().cloned().chain(users).collect();
+    let mut world = World::with(embedded::Options { users, ..profile }).await;
+    let book = observe(&world, Checker::default());
+    for definition in exported() {
+        world.export(definition).await;
+    }
+    for claim in export::claims() {
+        world.claim(claim).await;
+    }
+    for definition in catalog() {
+        world.provider().define(definition).await;
+    }
+    for object in samples::catalog().into_iter().chain(rbac::manager_identity()).chain(rbac::manager()) {
+        world.provider().apply(object).await;
+    }
+    let token = "/api/v1/namespaces/kcm-system/serviceaccounts/kcm/token";
+    let token = world.provider().client().create(token, &json!({"spec": {"expirationSeconds": 86_400}})).await.ok().unwrap();
+    let token = token["status"]["token"].as_str().unwrap().to_owned();
+    (world, book, token)
+}
+
+/// `<plural>.<group>` of a list's target: `…/apis/<group>/<version>/<plural>?…`.
+fn kind_of(target: &str) -> String {
+    let path = target.split('?').next().unwrap_or_default();
+    let mut parts = path.rsplit('/');
+    let (plural, group) = (parts.next().unwrap_or_default(), parts.nth(1).unwrap_or_default());
+    format!("{plural}.{group}")
+}
+
+/// Checks every event of a world from now on; the checker knows what is there already.
+pub(crate) fn observe(world: &World, checker: Checker) -> Arc<Mutex<Book>> {
+    let book = Arc::new(Mutex::new(Book { checker, found: Vec::new() }));
+    let (kept, restarted) = (book.clone(), book.clone());
+    let told = book.clone();
+    world.on_answer(move |sent| {
+        if (sent.verb, sent.code) == ("list", 404) {
+            told.lock().checker.not_served(&kind_of(&sent.target));
+        }
+    });
+    world.on_crash(move || restarted.lock().checker.restarted());
+    world.control_plane().observe(move |seen| {
+        let who = principal(&seen);
+        let Book { checker, found } = &mut *kept.lock();
+        found.extend(checker.observe(&event(seen, who)));
+    });
+    book
+}

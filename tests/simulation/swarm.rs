@@ -1,0 +1,346 @@
+//! Swarms: five workspaces of tenants of whom one is evil, a platform that changes, and a random choice of faults. Chaos for some minutes, then quiet;
+//! then everything must come right by itself and stay so.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use kcp_provider_runtime::api::manifest::binding::binding;
+use kcp_provider_runtime::api::manifest::export::Claim;
+use kcp_provider_runtime::api::manifest::{export, samples};
+use kcp_provider_runtime::embedded::Timing;
+use kcp_provider_runtime::kit::faults::{Chaos, Fault};
+use kcp_provider_runtime::kit::trial::{Played, Trial};
+use kcp_provider_runtime::kit::{Client, Workspace, World};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+use crate::life::{Beginning, at_rest, serve, sound};
+use crate::platform::{DEMO, PROVIDER, TENANT, observe, platform};
+
+const TENANTS: [&str; 5] = ["acme", "bolt", "corp", "dune", "evil"];
+const NAMES: [&str; 4] = ["a", "b", "c", "demo"];
+const PROVIDERS: [&str; 4] = ["otc", "hcloud", "aws", "nobody"];
+const CLUSTERS: &str = "/apis/kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters";
+const ACCOUNTS: &str = "/apis/provider.edge-connect.eu/v1alpha1/providers";
+const OFFERINGS: &str = "/apis/provider.kubernetes.edge-connect.eu/v1alpha1/kubernetesclusterofferings";
+const TYPES: &str = "/apis/provider.edge-connect.eu/v1alpha1/virtualmachinetypes";
+const BINDING: &str = "/apis/apis.kcp.io/v1alpha2/apibindings/kubernetes.edge-connect.eu";
+
+/// A server whose controllers take their time: what lost its owner is there for a while, and so is what was unbound.
+const LAZY: Timing =
+    Timing { bind: Duration::from_secs(2), collect: Duration::from_secs(15), slice: Duration::from_millis(200), ..Timing::INSTANT };
+
+/// Longer than any pause after which something is looked at again: five minutes of backoff, of requeue, and the poll.
+const PATIENCE: Duration = Duration::from_mins(11);
+
+/// The trial of all swarms over this many shards: what happens follows from a seed.
+pub(crate) struct Swarm {
+    trials: Vec<Box<dyn Fn(u64) -> Played + Sync + Send>>,
+}
+
+impl Swarm {
+    pub(crate) fn new() -> Self {
+        Self { trials: (1..=2).map(trial).collect() }
+    }
+
+    /// One run.
+    pub(crate) fn play(&self, seed: u64) -> Played {
+        let which = usize::try_from(seed % self.trials.len() as u64).unwrap_or_default();
+        self.trials[which](seed)
+    }
+}
+
+fn trial(shards: usize) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
+    let beginning: Arc<Mutex<Beginning>> = Arc::default();
+    let made = beginning.clone();
+    let prepare = async move || {
+        let (world, book, token) = platform(shards, LAZY).await;
+        for offering in [("hcloud-small", "hcloud", ["c-2-4", "m-4-16"]), ("aws-any", "aws", ["m-4-16", "x-16-64"])] {
+            world.provider().apply(self::offering(offering.0, offering.1, &offering.2)).await;
+        }
+        for (name, cpu, memory) in [("c-2-4", "2", "4Gi"), ("x-16-64", "16000m", "64Gi")] {
+            world.provider().apply(machine_type(name, cpu, memory)).await;
+        }
+        for tenant in TENANTS {
+            let workspace = world.workspace(tenant).await;
+            for role in admin_of_its_workspace() {
+                workspace.apply(role).await;
+            }
+        }
+        for (tenant, account) in [("acme", "otc"), ("bolt", "otc"), ("bolt", "hcloud"), ("corp", "aws"), ("evil", "otc")] {
+            world.tenant(tenant).apply(self::account(account)).await;
+        }
+        let checker = book.lock().checker.clone();
+        *made.lock() = Beginning { checker, token };
+        world
+    };
+    let story = async move |world: &World| {
+        let beginning = beginning.lock().clone();
+        told(world, &beginning).await;
+    };
+    let trial = Trial::new(prepare, story);
+    Box::new(move |seed| trial.play_seed(seed))
+}
+
+fn offering(name: &str, provider: &str, types: &[&str]) -> Value {
+    json!({"apiVersion": "provider.kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesClusterOffering", "metadata": {"name": name}, "spec": {
+        "providerRef": {"name": provider}, "availableRegions": ["eu-de"], "availableVersions": ["1.33.6", "1.34.2"],
+        "availableVirtualMachineTypes": types}})
+}
+
+fn machine_type(name: &str, cpu: &str, memory: &str) -> Value {
+    json!({"apiVersion": "provider.edge-connect.eu/v1alpha1", "kind": "VirtualMachineType", "metadata": {"name": name},
+        "spec": {"providerMachineType": name, "cpu": cpu, "memory": memory, "availableRegions": ["eu-de", "eu-nl"]}})
+}
+
+fn account(name: &str) -> Value {
+    let mut account = samples::tenant()[0].clone();
+    account["metadata"]["name"] = name.into();
+    account
+}
+
+/// Tenants are administrators of their workspaces, and no more.
+fn admin_of_its_workspace() -> [Value; 1] {
+    [json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "tenant"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": TENANT}]})]
+}
+
+/// Everybody who does something in the days of chaos.
+struct Days<'a> {
+    world: &'a World,
+    dice: Dice,
+}
+
+async fn told(world: &World, beginning: &Beginning) {
+    let mut dice = Dice::new(world.seed(), 0);
+    let book = observe(world, beginning.checker.clone().in_trouble());
+    serve(world, &beginning.token);
+    let minutes = 1 + dice.below(5);
+    let lasts = Duration::from_mins(minutes);
+    let faults: BTreeSet<Fault> = Fault::all().into_iter().filter(|_| dice.percent(40)).collect();
+    let rate = *dice.one(&[0.0, 0.02, 0.05, 0.1, 0.2, 0.4]);
+    world.let_loose(Chaos { faults, rate, seed: world.seed(), lasts });
+    let moves = 5 + dice.below(40);
+    let mut days = Days { world, dice };
+    for _ in 0..moves {
+        days.one_move().await;
+        let pause = lasts.as_millis() as u64 / moves;
+        // Half of the moves come in a rush.
+        let pause = if days.dice.percent(50) { days.dice.below(200) } else { days.dice.below(2 * pause) };
+        world.advance(Duration::from_millis(pause)).await;
+        sound(&book);
+    }
+    world.cease();
+    world.advance(PATIENCE).await;
+    world.settled().await;
+    at_rest(&book);
+    world.forget_requests();
+    world.advance(PATIENCE).await;
+    assert_eq!(world.writes(), [].into(), "K12: something is written though nothing happens");
+    sound(&book);
+}
+
+impl Days<'_> {
+    fn tenant(&mut self) -> Workspace {
+        let name = *self.dice.one(&TENANTS);
+        self.world.tenant(name)
+    }
+
+    /// A cluster of somebody's, as its tenant sees it.
+    fn cluster(&mut self) -> (Client, String) {
+        let tenant = self.tenant();
+        let name = *self.dice.one(&NAMES);
+        (tenant.client().as_bearer(TENANT), format!("{CLUSTERS}/{name}"))
+    }
+
+    fn projection(&mut self) -> (Client, String) {
+        let tenant = self.tenant();
+        let name = *self.dice.one(&NAMES);
+        (tenant.client().as_bearer(PROVIDER), format!("{DEMO}/{name}"))
+    }
+
+    /// What is refused, or comes too late, changes nothing; that is for the server to say.
+    async fn one_move(&mut self) {
+        let what = self.dice.weighted(&[
+            (30, 0),
+            (12, 1),
+            (10, 2),
+            (20, 3),
+            (4, 4),
+            (4, 5),
+            (6, 6),
+            (8, 7),
+            (4, 8),
+            (6, 9),
+            (3, 10),
+            (3, 11),
+            (2, 12),
+            (2, 13),
+            (1, 14),
+        ]);
+        match what {
+            0 => self.order().await,
+            1 => self.change().await,
+            2 => {
+                let (client, path) = self.cluster();
+                client.delete(&path).await;
+            }
+            3 => self.report().await,
+            4 => {
+                let (client, path) = self.projection();
+                let finalizers = if self.dice.percent(50) { json!(["otc.example.org/machines"]) } else { Value::Null };
+                client.merge(&path, &json!({"metadata": {"finalizers": finalizers}})).await;
+            }
+            5 => {
+                let (client, path) = self.projection();
+                client.delete(&path).await;
+            }
+            6 => self.evil().await,
+            7 => self.account().await,
+            8 => self.offering().await,
+            9 => self.machine_type().await,
+            10 => self.binding().await,
+            11 => self.world.crash(),
+            12 => self.world.control_plane().close_watches(),
+            13 => self.world.control_plane().compact(),
+            _ => self.end_of_a_workspace().await,
+        };
+    }
+
+    fn spec(&mut self) -> Value {
+        let pools = 1 + self.dice.below(3);
+        let pool = |at: u64, dice: &mut Dice| {
+            json!({"name": format!("pool-{at}"), "replicas": dice.below(5), "capabilities": {
+                "cpu": dice.one(&["1", "2", "4", "4000m", "7", "16", "64", "0.5"]), "memory": dice.one(&["1Gi", "4Gi", "4096Mi", "16Gi", "60Gi"])}})
+        };
+        let pools: Vec<Value> = (0..pools).map(|at| pool(at, &mut self.dice)).collect();
+        let mut spec = json!({"region": self.dice.one(&["eu-de", "eu-de", "eu-de", "eu-nl", "us-east"]),
+            "version": self.dice.one(&["1.34.2", "1.34.2", "1.33.6", "1.0.0"]), "nodePools": pools});
+        if self.dice.percent(20) {
+            spec["providerRef"] = json!({"name": self.dice.one(&PROVIDERS)});
+        }
+        spec
+    }
+
+    async fn order(&mut self) {
+        let (client, path) = self.cluster();
+        let (collection, name) = path.rsplit_once('/').unwrap();
+        let object = json!({"apiVersion": "kubernetes.edge-connect.eu/v1alpha1", "kind": "KubernetesCluster",
+            "metadata": {"name": name, "namespace": "default"}, "spec": self.spec()});
+        client.create(collection, &object).await;
+    }
+
+    async fn change(&mut self) {
+        let (client, path) = self.cluster();
+        let mut spec = self.spec();
+        if self.dice.percent(70) {
+            // Most changes are of pools alone: the rest may not be changed.
+            spec = json!({"nodePools": spec["nodePools"]});
+        }
+        client.merge(&path, &json!({"spec": spec})).await;
+    }
+
+    async fn report(&mut self) {
+        let (client, path) = self.projection();
+        let Ok(projection) = client.get(&path).await.ok() else { return };
+        let (ready, behind) = (self.dice.percent(70), self.dice.percent(20));
+        let generation = projection["metadata"]["generation"].as_i64().unwrap_or_default() - i64::from(behind);
+        let condition = json!({"type": "Ready", "status": if ready { "True" } else { "False" }, "reason": "Says", "message": "m",
+            "observedGeneration": generation, "lastTransitionTime": self.world.now().to_string()});
+        let status = json!({"status": {"ready": ready, "observedGeneration": generation, "conditions": [condition]}});
+        client.merge(&format!("{path}/status"), &status).await;
+    }
+
+    /// What a tenant should not do, some of which nobody can prevent.
+    async fn evil(&mut self) {
+        let (client, path) = self.cluster();
+        let name = path.rsplit('/').next().unwrap().to_owned();
+        match self.dice.below(8) {
+            0 => {
+                let status = json!({"status": {"ready": true, "conditions": []}});
+                client.merge(&format!("{path}/status"), &status).await;
+            }
+            1 => {
+                client.merge(&path, &json!({"metadata": {"finalizers": null}})).await;
+            }
+            2 => {
+                client.merge(&format!("{DEMO}/{name}"), &json!({"spec": {"region": "eu-nl"}})).await;
+            }
+            3 => {
+                client.delete(&format!("{DEMO}/{name}")).await;
+            }
+            4 => {
+                let labels = json!({"metadata": {"labels": {"claimed.internal.apis.kcp.io/x": "y", "a": "b"},
+                    "annotations": {"kcp.io/cluster": "root", "kubernetes.edge-connect.eu/requests": "{}"}}});
+                client.merge(&path, &labels).await;
+            }
+            5 => {
+                let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-4000-8000-000000000000"});
+                client.merge(&path, &json!({"metadata": {"ownerReferences": [owner]}})).await;
+            }
+            6 => {
+                let pools: Vec<Value> = (0..60)
+                    .map(|at| json!({"name": format!("p{at}"), "replicas": 1, "capabilities": {"cpu": "1", "memory": "1Gi"}}))
+                    .collect();
+                let take = if self.dice.percent(50) { 50 } else { 60 };
+                client.merge(&path, &json!({"spec": {"nodePools": pools[..take]}})).await;
+            }
+            _ => {
+                client.merge(&path, &json!({"spec": {"providerRef": {"name": self.dice.one(&PROVIDERS)}}})).await;
+            }
+        }
+    }
+
+    async fn account(&mut self) {
+        let tenant = self.tenant();
+        let (client, name) = (tenant.client().as_bearer(TENANT), *self.dice.one(&PROVIDERS));
+        if self.dice.percent(60) {
+            client.create(ACCOUNTS, &account(name)).await;
+        } else {
+            client.delete(&format!("{ACCOUNTS}/{name}")).await;
+        }
+    }
+
+    async fn offering(&mut self) {
+        let provider = self.world.provider().client().clone();
+        let name = *self.dice.one(&["otc-standard", "hcloud-small", "aws-any", "aaa-new"]);
+        if self.dice.percent(40) {
+            provider.delete(&format!("{OFFERINGS}/{name}")).await;
+            return;
+        }
+        let types: Vec<&str> = ["m-4-16", "m-8-32", "c-2-4", "x-16-64", "zero"].into_iter().filter(|_| self.dice.percent(60)).collect();
+        let of = *self.dice.one(&PROVIDERS);
+        provider.apply(&format!("{OFFERINGS}/{name}"), &offering(name, of, &types)).await;
+    }
+
+    async fn machine_type(&mut self) {
+        let provider = self.world.provider().client().clone();
+        let name = *self.dice.one(&["m-4-16", "m-8-32", "c-2-4", "x-16-64", "zero"]);
+        if self.dice.percent(40) {
+            provider.delete(&format!("{TYPES}/{name}")).await;
+            return;
+        }
+        let (cpu, memory) = (*self.dice.one(&["2", "4000m", "4", "8", "16"]), *self.dice.one(&["4Gi", "16384Mi", "64Gi"]));
+        provider.apply(&format!("{TYPES}/{name}"), &machine_type(name, cpu, memory)).await;
+    }
+
+    async fn binding(&mut self) {
+        let tenant = self.tenant();
+        if tenant.client().get(BINDING).await.ok().is_ok() {
+            tenant.client().delete(BINDING).await;
+        } else if tenant.client().get("/apis/apis.kcp.io/v1alpha2/apibindings").await.ok().is_ok() {
+            let claims: Vec<Value> = export::claims().iter().map(Claim::to_value).collect();
+            tenant.client().apply(BINDING, &binding("root:provider", "kubernetes.edge-connect.eu", &claims)).await;
+        }
+    }
+
+    async fn end_of_a_workspace(&mut self) {
+        let name = *self.dice.one(&TENANTS);
+        let path = format!("/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/{name}");
+        self.world.client().send(Method::DELETE, &path, "", "").await;
+    }
+}
