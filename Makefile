@@ -2,10 +2,12 @@
 
 # Tests that need a real server, which is built with Go; all others need only Rust.
 REAL_TESTS := kcp dev_kcp differential hard
+# The simulator is a program of its own, built with the profile `sim`.
+SIMULATION := cargo test --profile sim --test simulation --
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
-FAST_TESTS := $(filter-out $(REAL_TESTS),$(ALL_TESTS))
+FAST_TESTS := $(filter-out $(REAL_TESTS) simulation,$(ALL_TESTS))
 
-.PHONY: help dev servers test test-fast behaviour conformance differential hard bench lint fmt clippy doc deny
+.PHONY: help dev servers test test-fast behaviour conformance differential hard simulation sweep mutants soak bench lint fmt clippy doc deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +18,7 @@ dev: ## run the whole of it on this machine
 servers: ## build the pinned real servers into the cache (Go; 5 minutes on 2 cores, once)
 	cargo run -q -- servers
 
-test: test-fast behaviour differential ## every test but the hard days
+test: test-fast simulation behaviour differential ## every test but the hard days
 
 test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
@@ -33,6 +35,24 @@ differential: servers ## the same 10 000 random operations on a real kcp and bes
 
 hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (10 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
+
+simulation: ## what each change has to pass in the simulator: singles, pairs, six minutes of swarms, mutants (14 minutes on 2 cores)
+	$(SIMULATION) singles
+	$(SIMULATION) pairs
+	$(SIMULATION) digests --seeds 1000
+	$(SIMULATION) swarm --minutes 6
+	$(MAKE) -s mutants
+
+sweep: ## every single fault, pairs of faults, 20 000 swarms
+	$(SIMULATION) singles
+	$(SIMULATION) pairs
+	$(SIMULATION) swarm
+
+mutants: ## whether the simulator finds each named defect of our own protocol
+	MUTANTS=1 $(SIMULATION) mutants
+
+soak: ## swarms for SOAK_MINUTES (60), from SOAK_SEED or one that is drawn
+	$(SIMULATION) swarm --seeds 1000000000 --minutes $${SOAK_MINUTES:-60} --from $${SOAK_SEED:-$$(date +%s)000}
 
 bench: ## the benchmarks, and what they measured as JSON with the machine's load
 	cargo bench --bench decision --bench embedded

@@ -6,6 +6,7 @@ use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::definition;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::kit::World;
+use kcp_provider_runtime::kit::trial::under_every_fault;
 use serde_json::{Value, json};
 
 use crate::provider::Provider;
@@ -75,4 +76,24 @@ async fn a_change_is_built_anew() {
     acme.condition::<Projection>("demo", "Ready", False, "Building").await;
     let ready = acme.condition::<Projection>("demo", "Ready", True, "Ready").await;
     assert_eq!(ready.message, "3 nodes run 1.35.0 in eu-de of otc");
+}
+
+#[test]
+fn a_cluster_is_built_whatever_goes_wrong_once() {
+    let prepare = async || {
+        let mut world = World::new().await;
+        world.export(definition::projection()).await;
+        world.workspace("acme").await;
+        world
+    };
+    let story = async |world: &World| {
+        world.serve(|inputs| Provider::new(inputs, "otc", TAKES));
+        let (acme, ordered) = (world.tenant("acme"), world.now());
+        acme.apply(order("demo", "otc")).await;
+        acme.condition::<Projection>("demo", "Ready", True, "Ready").await;
+        assert!(world.now().duration_since(ordered) >= TAKES.try_into().unwrap(), "it is ready before it is built");
+    };
+    let explored = under_every_fault(prepare, story);
+    println!("{explored}");
+    explored.assert();
 }

@@ -124,7 +124,7 @@ impl ControlPlane {
 
     /// Ends every open watch, as a restart does.
     pub fn close_watches(&self) {
-        self.inner.world.lock().closed.send_modify(|count| *count += 1);
+        self.inner.world.lock().closed.grow();
     }
 
     /// Forgets all past changes: watches and pages of older versions are 410 from now on.

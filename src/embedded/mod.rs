@@ -31,6 +31,7 @@ pub mod schema;
 mod selector;
 pub mod served;
 mod server;
+mod signal;
 mod store;
 mod verbs;
 mod world;

@@ -58,7 +58,8 @@ type Listener = Box<dyn FnMut(&Sent) + Send>;
 #[derive(Default)]
 struct Book {
     next: u64,
-    sent: BTreeMap<u64, Sent>,
+    /// Each without its body, and the body.
+    sent: BTreeMap<u64, (Sent, Bytes)>,
     /// Requests that tell of a reconciler, the forgotten ones too.
     said: u64,
     /// Who hears of every answer.
@@ -73,7 +74,13 @@ impl Journal {
     }
 
     pub(super) fn all(&self) -> Vec<Sent> {
-        self.book.lock().sent.values().cloned().collect()
+        let read = |(sent, body): &(Sent, Bytes)| Sent { body: serde_json::from_slice(body).unwrap_or_default(), ..sent.clone() };
+        self.book.lock().sent.values().map(read).collect()
+    }
+
+    /// The same without the bodies.
+    pub(super) fn heads(&self) -> Vec<Sent> {
+        self.book.lock().sent.values().map(|(sent, _)| sent.clone()).collect()
     }
 
     pub(super) fn forget(&self) {
@@ -83,7 +90,7 @@ impl Journal {
     /// Writes by verb.
     pub(super) fn writes(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
-        for sent in self.book.lock().sent.values().filter(|sent| sent.is_write()) {
+        for sent in self.book.lock().sent.values().map(|(sent, _)| sent).filter(|sent| sent.is_write()) {
             *counts.entry(sent.verb).or_default() += 1;
         }
         counts
@@ -101,19 +108,18 @@ impl Journal {
 
     /// The verb of a request that is under way.
     pub(super) fn verb(&self, at: u64) -> &'static str {
-        self.book.lock().sent.get(&at).map_or("", |sent| sent.verb)
+        self.book.lock().sent.get(&at).map_or("", |(sent, _)| sent.verb)
     }
 
     pub(super) fn begin(&self, request: &Request<Bytes>) -> u64 {
         let target = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let body = serde_json::from_slice(request.body()).unwrap_or_default();
-        let sent = Sent { at: self.began.elapsed(), verb: verb(request), target, body, code: 0 };
+        let sent = Sent { at: self.began.elapsed(), verb: verb(request), target, body: Value::Null, code: 0 };
         let mut book = self.book.lock();
         let at = book.next;
         book.next += 1;
         book.said += u64::from(!sent.is_stream());
         (at, sent.at, sent.verb, &sent.target, request.body()).hash(&mut book.digest);
-        book.sent.insert(at, sent);
+        book.sent.insert(at, (sent, request.body().clone()));
         at
     }
 
@@ -122,7 +128,7 @@ impl Journal {
         (at, self.began.elapsed(), code).hash(&mut book.digest);
         // It may have been forgotten meanwhile.
         let Book { sent, listener, .. } = &mut *book;
-        if let Some(sent) = sent.get_mut(&at) {
+        if let Some((sent, _)) = sent.get_mut(&at) {
             sent.code = code;
             if let Some(listener) = listener {
                 listener(sent);

@@ -59,6 +59,7 @@ mod client;
 pub mod faults;
 mod journal;
 mod lines;
+mod ordeal;
 mod resource;
 mod runs;
 pub mod trial;
@@ -68,6 +69,7 @@ mod world;
 
 pub use client::{Answer, Client};
 pub use journal::Sent;
+pub use ordeal::{Seam, Stage};
 pub use resource::Resource;
 pub use workspace::Workspace;
-pub use world::{Seam, Stage, World};
+pub use world::World;

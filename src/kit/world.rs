@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,28 +14,27 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::api::manifest::export::Claim;
 use crate::api::names::LogicalCluster;
-use crate::embedded::{ADMIN, ControlPlane, Options as Profile, Snapshot};
+use crate::embedded::{ADMIN, ControlPlane, Options as Profile};
 use crate::reconciler::{Inputs, Reconciler};
 use crate::runtime::{Credentials, Handle, Options, Origin, Runtime, Wire};
 
 use super::client::Client;
-use super::faults::{Brittle, Chaos, Faults, Plan, Site, Tap, Target};
+use super::faults::{Faults, Tap};
 use super::journal::{Journal, Sent};
 use super::lines::Lines;
 use super::resource::Resource;
 use super::runs::{Runs, Wall};
-use super::trial::Disturb;
 use super::trouble::Trouble;
 use super::workspace::Workspace;
 
 /// Where the provider is.
-const PROVIDER: &str = "provider";
+pub(super) const PROVIDER: &str = "provider";
 /// What is waited for is waited for as long as the longest pause of the runtime, twice.
 const WITHIN: Duration = Duration::from_mins(10);
 /// Between the first two looks at what is waited for; the pauses grow with the time that was waited.
 const LOOK: Duration = Duration::from_millis(50);
 /// The longest pause between two looks.
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const LONGEST_LOOK: Duration = Duration::from_secs(3);
 /// How long a settled world must have been quiet: more than the ten seconds for which a runtime waits for its own writes.
 const QUIET: Duration = Duration::from_secs(30);
 
@@ -43,71 +42,31 @@ const WORKSPACES: &str = "/apis/tenancy.kcp.io/v1alpha1/workspaces";
 
 /// A kcp in memory with one provider, its tenants, and its reconcilers. Begin with [`World::new`].
 pub struct World {
-    shared: Arc<Shared>,
-    provider: Workspace,
-    _listening: DefaultGuard,
+    pub(super) shared: Arc<Shared>,
+    pub(super) provider: Workspace,
+    pub(super) _listening: DefaultGuard,
 }
 
 /// What a world and its workspaces share.
 pub(super) struct Shared {
     pub(super) control_plane: ControlPlane,
-    journal: Journal,
-    lines: Lines,
-    runs: Runs,
-    faults: Faults,
-    within: Mutex<Duration>,
-    export: Mutex<Export>,
+    pub(super) journal: Journal,
+    pub(super) lines: Lines,
+    pub(super) runs: Runs,
+    pub(super) faults: Faults,
+    pub(super) within: Mutex<Duration>,
+    /// When it was last waited for that nothing is left to do, and how much had been asked by then.
+    pub(super) settled: Mutex<Option<(Instant, u64)>>,
+    pub(super) export: Mutex<Export>,
     /// Workspaces that were made, by name.
-    workspaces: Mutex<BTreeMap<String, LogicalCluster>>,
-    seed: AtomicU64,
-    wall: Wall,
+    pub(super) workspaces: Mutex<BTreeMap<String, LogicalCluster>>,
+    pub(super) seed: AtomicU64,
+    pub(super) wall: Wall,
 }
 
-/// A world before any runtime is in it, kept for any number of worlds that begin from it.
-pub(super) struct Image {
-    pub(super) snapshot: Snapshot,
-    export: Export,
-    workspaces: BTreeMap<String, LogicalCluster>,
-    seed: u64,
-}
-
-/// What of a world can be changed while its story goes on, by a disturbance.
-#[derive(Clone)]
-pub struct Stage(Arc<Shared>);
-
-impl Stage {
-    /// A workspace that was made before.
-    ///
-    /// # Panics
-    /// When there is none of this name.
-    pub fn tenant(&self, name: &str) -> Workspace {
-        self.0.tenant(name).unwrap_or_else(|| panic!("no workspace {name} was made"))
-    }
-
-    /// The provider workspace.
-    pub fn provider(&self) -> Workspace {
-        self.tenant(PROVIDER)
-    }
-
-    /// The administrator of the server, below no workspace.
-    pub fn client(&self) -> Client {
-        Client::new(self.0.control_plane.clone(), "")
-    }
-}
-
-/// Puts faults into reconcilers. Cheap to clone.
-#[derive(Clone)]
-pub struct Seam(Faults);
-
-impl Seam {
-    /// A reconciler that fails where the world's faults say so.
-    pub fn brittle<R>(&self, reconciler: R) -> Brittle<R> {
-        Brittle::new(reconciler, self.0.clone())
-    }
-}
-
+/// What is exported.
 #[derive(Clone, Default)]
-struct Export {
+pub(super) struct Export {
     name: String,
     /// `spec.resources`.
     resources: Vec<Value>,
@@ -132,34 +91,6 @@ impl World {
         let (shared, listening) = Shared::new(control_plane, seed, started, Export::default(), BTreeMap::new());
         let provider = shared.make(Location::caller(), PROVIDER).await;
         Self { shared, provider, _listening: listening }
-    }
-
-    /// What it is now, for worlds that begin from it. Runtimes are no part of it.
-    pub(super) fn image(&self) -> Image {
-        let Shared { control_plane, export, workspaces, seed, .. } = &*self.shared;
-        Image {
-            snapshot: control_plane.snapshot(),
-            export: export.lock().clone(),
-            workspaces: workspaces.lock().clone(),
-            seed: seed.load(Ordering::Relaxed),
-        }
-    }
-
-    pub(super) fn from(image: &Image) -> Self {
-        let Image { snapshot, export, workspaces, seed } = image;
-        let (control_plane, started) = (snapshot.start(), snapshot.now());
-        let (shared, listening) = Shared::new(control_plane, *seed, started, export.clone(), workspaces.clone());
-        let provider = shared.tenant(PROVIDER).unwrap_or_else(|| unreachable!("each world has its provider workspace"));
-        Self { shared, provider, _listening: listening }
-    }
-
-    /// What is drawn in this world is drawn from it.
-    pub fn seed(&self) -> u64 {
-        self.shared.seed.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn draw_from(&self, seed: u64) {
-        self.shared.seed.store(seed, Ordering::Relaxed);
     }
 
     /// Waits for things no longer than this; ten minutes unless told otherwise, which in paused time cost next to nothing.
@@ -233,14 +164,6 @@ impl World {
         }
     }
 
-    /// A workspace that was made before, in this world or in the one that it began from.
-    ///
-    /// # Panics
-    /// When there is none of this name.
-    pub fn tenant(&self, name: &str) -> Workspace {
-        self.shared.tenant(name).unwrap_or_else(|| panic!("no workspace {name} was made"))
-    }
-
     /// A way to the control plane as whoever has this bearer token: a user of [`Profile::users`], or a `ServiceAccount` whose token was asked for,
     /// to see whether the rights that you deploy with are enough. What is sent there counts among [`World::requests`].
     pub fn credentials(&self, token: impl Into<String>) -> Credentials {
@@ -290,68 +213,6 @@ impl World {
         }
     }
 
-    /// Ends every runtime where it stands, as SIGKILL does; each is started anew a second later.
-    pub fn crash(&self) {
-        self.shared.runs.crash();
-    }
-
-    /// Tells whenever every runtime was ended so, by whomever, before anything else happens.
-    pub fn on_crash(&self, tell: impl Fn() + Send + 'static) {
-        self.shared.runs.on_crash(tell);
-    }
-
-    /// How often every runtime was ended so.
-    pub fn crashes(&self) -> u64 {
-        self.shared.runs.crashes()
-    }
-
-    /// With what reconcilers are made to fail where faults say so; [`World::serve`] does so itself.
-    pub fn seam(&self) -> Seam {
-        Seam(self.shared.faults.clone())
-    }
-
-    /// Lets faults strike at these places from now on. Requests and calls are counted from the world's beginning.
-    pub fn suffer(&self, plan: &Plan) {
-        self.shared.faults.follow(plan);
-    }
-
-    /// Lets faults strike at random.
-    pub fn let_loose(&self, chaos: Chaos) {
-        self.shared.faults.let_loose(chaos);
-    }
-
-    /// Ends all faults, those too that last.
-    pub fn cease(&self) {
-        self.shared.faults.cease();
-    }
-
-    /// The faults that have struck, as a plan that can be [`suffered`](Self::suffer).
-    pub fn suffered(&self) -> Plan {
-        self.shared.faults.struck()
-    }
-
-    /// Equal for worlds in which runtimes asked the same at the same times and were answered the same, in every process.
-    pub fn digest(&self) -> u64 {
-        self.shared.journal.digest()
-    }
-
-    pub(super) fn survey(&self) {
-        self.shared.faults.survey();
-    }
-
-    pub(super) fn places(&self) -> Vec<(Site, Target)> {
-        self.shared.faults.places()
-    }
-
-    pub(super) fn disturb_by(&self, disturbances: Vec<Disturb>) {
-        let shared = Arc::downgrade(&self.shared);
-        self.shared.faults.disturb_by(move |which| {
-            if let (Some(disturb), Some(shared)) = (disturbances.get(which), shared.upgrade()) {
-                drop(tokio::spawn(disturb(Stage(shared))));
-            }
-        });
-    }
-
     /// The handles of the runtimes, in the order in which they were started: readiness, metrics.
     pub fn handles(&self) -> Vec<Handle> {
         self.shared.runs.handles()
@@ -393,6 +254,10 @@ impl World {
         async move {
             let mut asked = Statement::new(&self.shared, "nothing is left to do".into(), place);
             let (mut since, mut said) = (Instant::now(), self.shared.journal.said());
+            // Who has waited for it just now need not do so again.
+            if *self.shared.settled.lock() == Some((since, said)) {
+                return;
+            }
             while since.elapsed() < QUIET {
                 asked.wait().await;
                 let now = self.shared.journal.said();
@@ -400,6 +265,7 @@ impl World {
                     (since, said) = (Instant::now(), now);
                 }
             }
+            *self.shared.settled.lock() = Some((Instant::now(), said));
         }
     }
 
@@ -413,8 +279,8 @@ impl World {
         self.shared.journal.all()
     }
 
-    /// Tells of every request of a runtime once it is answered as the runtime sees it, a fault included; code 0 is no answer. Must not ask the
-    /// world anything.
+    /// Tells of every request of a runtime, without its body, once it is answered as the runtime sees it, a fault included; code 0 is no answer.
+    /// Must not ask the world anything.
     pub fn on_answer(&self, listener: impl FnMut(&Sent) + Send + 'static) {
         self.shared.journal.listen(listener);
     }
@@ -437,7 +303,7 @@ impl Export {
 }
 
 impl Shared {
-    fn new(
+    pub(super) fn new(
         control_plane: ControlPlane,
         seed: u64,
         started: Timestamp,
@@ -453,6 +319,7 @@ impl Shared {
             runs: Runs::new(wall),
             faults: Faults::default(),
             within: Mutex::new(WITHIN),
+            settled: Mutex::default(),
             export: Mutex::new(export),
             workspaces: Mutex::new(workspaces),
             seed: AtomicU64::new(seed),
@@ -465,7 +332,7 @@ impl Shared {
         self.wall.now()
     }
 
-    fn tenant(self: &Arc<Self>, name: &str) -> Option<Workspace> {
+    pub(super) fn tenant(self: &Arc<Self>, name: &str) -> Option<Workspace> {
         let logical_cluster = self.workspaces.lock().get(name)?.clone();
         let client = Client::new(self.control_plane.clone(), format!("/clusters/{logical_cluster}"));
         Some(Workspace { shared: self.clone(), name: name.to_owned(), logical_cluster, client })
@@ -527,7 +394,7 @@ impl<'a> Statement<'a> {
         let waited = self.since.elapsed();
         let in_vain = waited >= *self.shared.within.lock() || self.shared.runs.have_ended();
         assert!(!in_vain, "{}", self.trouble(waited).text());
-        tokio::time::sleep((waited / 16).clamp(LOOK, LONGEST_LOOK)).await;
+        tokio::time::sleep((waited / 6).clamp(LOOK, LONGEST_LOOK)).await;
     }
 
     fn trouble(&mut self, waited: Duration) -> Trouble {

@@ -71,7 +71,12 @@ fn condition(type_: &str, status: &str, reason: &str) -> Value {
 
 /// A status write as the runtime sends it.
 fn status(principal: Principal, object: &Value) -> Event {
-    Event { subresource: "status".into(), ..event(principal, "patch", event::TENANT, object.clone()) }
+    let mut event = Event { subresource: "status".into(), ..event(principal, "patch", event::TENANT, object.clone()) };
+    let own = if principal == Principal::Status { ["ProviderClusterReady", "Ready"] } else { ["Scheduled", "Projected"] };
+    if let Some(conditions) = event.body["status"]["conditions"].as_array_mut() {
+        conditions.retain(|condition| own.iter().any(|own| condition["type"] == *own));
+    }
+    event
 }
 
 /// From an order to nothing.
@@ -187,6 +192,11 @@ const BAD: &[(&str, &str, Spoil)] = &[
     ("K9", "the object was not being deleted", |life| life.without("end")),
     ("K10", "the scheduler says Ready", |life| life.at("pending").principal = Principal::Scheduler),
     ("K10", "the status reconciler says Scheduled", |life| life.at("scheduled").principal = Principal::Status),
+    ("K10", "the scheduler takes over what it repeats", |life| {
+        life.at("pending").principal = Principal::Other;
+        let ready = condition("Ready", "False", "Pending");
+        life.at("scheduled").body["status"]["conditions"].as_array_mut().unwrap().push(ready);
+    }),
     ("K10", "the scheduler writes status.ready", |life| after(life, "scheduled")["status"]["ready"] = true.into()),
     ("K11", "a generation is ahead", |life| after(life, "scheduled")["status"]["conditions"][0]["observedGeneration"] = 3.into()),
     ("K11", "a generation falls", |life| after(life, "ready")["status"]["observedGeneration"] = 1.into()),

@@ -92,11 +92,17 @@ enum Command {
         /// The life of a pair of faults, which is of one cluster.
         #[arg(long)]
         pair: bool,
+        /// Prints every request too.
+        #[arg(long)]
+        trace: bool,
     },
     /// Plays one swarm.
     ReplaySeed {
         /// As a failure says it.
         seed: u64,
+        /// Prints every request too.
+        #[arg(long)]
+        trace: bool,
     },
 }
 
@@ -109,8 +115,11 @@ fn told(explored: &Explored) -> bool {
     explored.failed == 0
 }
 
-fn replayed(played: Played) -> bool {
-    let Played { digest, struck, problem, .. } = played;
+fn replayed(played: Played, trace: bool) -> bool {
+    let Played { digest, struck, problem, requests, .. } = played;
+    for (at, sent) in requests.iter().enumerate().filter(|_| trace) {
+        println!("{at:>4} {sent}");
+    }
     println!("struck: {struck}\ndigest: {digest:016x}\n{}", problem.as_deref().unwrap_or("nothing was wrong"));
     problem.is_none()
 }
@@ -124,8 +133,8 @@ fn main() -> ExitCode {
         Command::Speed => speed::measure(),
         #[cfg(mutants)]
         Command::Mutants => mutants::all(),
-        Command::Replay { plan, pair } => replayed(life::trial(if pair { ONE } else { TWO }).play(&plan)),
-        Command::ReplaySeed { seed } => replayed(Swarm::new().play(seed)),
+        Command::Replay { plan, pair, trace } => replayed(life::trial(if pair { ONE } else { TWO }).play(&plan), trace),
+        Command::ReplaySeed { seed, trace } => replayed(Swarm::new().play(seed), trace),
     };
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -4,8 +4,10 @@
 //! token, but its signature is a hash over a secret, which nobody else can check: it is for one process, in tests and trials.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -24,7 +26,12 @@ pub struct Tokens {
     secret: Vec<u8>,
     fixed: BTreeMap<String, User>,
     issued: AtomicU64,
+    /// Those that were read lately and are ours: each request brings one.
+    read: Mutex<BTreeMap<String, Arc<Value>>>,
 }
+
+/// Tokens that are kept as read; at the limit all are dropped, which costs one reading each.
+const READ: usize = 256;
 
 /// Whose token it is, once its signature holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +59,9 @@ pub struct Ask {
 
 impl Clone for Tokens {
     fn clone(&self) -> Self {
-        let Self { secret, fixed, issued } = self;
-        Self { secret: secret.clone(), fixed: fixed.clone(), issued: AtomicU64::new(issued.load(Ordering::Relaxed)) }
+        let Self { secret, fixed, issued, read } = self;
+        let (issued, read) = (AtomicU64::new(issued.load(Ordering::Relaxed)), Mutex::new(read.lock().clone()));
+        Self { secret: secret.clone(), fixed: fixed.clone(), issued, read }
     }
 }
 
@@ -72,7 +80,7 @@ impl Tokens {
             }
             (token, user)
         };
-        Self { secret: secret.into(), fixed: fixed.into_iter().map(logged_in).collect(), issued: AtomicU64::new(0) }
+        Self { secret: secret.into(), fixed: fixed.into_iter().map(logged_in).collect(), issued: AtomicU64::new(0), read: Mutex::default() }
     }
 
     /// Whom a token is from, if it is taken at `now` (seconds since 1970): the server answers 401 for `None`, and without any token the user
@@ -101,7 +109,8 @@ impl Tokens {
 
     /// The account that a token of ours is for, whether or not it is still taken: its workspace is where a request without `/clusters/…` goes.
     pub fn account(&self, bearer: &str) -> Option<Account> {
-        account_of(&self.claims(bearer)?)
+        let claims = self.claims(bearer)?;
+        account_of(&claims)
     }
 
     /// A token for `seconds` from `now`, and the second of its end.
@@ -160,7 +169,21 @@ impl Tokens {
         Sha256::new().chain_update(&self.secret).chain_update(inner).finalize().into()
     }
 
-    fn claims(&self, bearer: &str) -> Option<Value> {
+    /// What a token says, if it is one of ours.
+    fn claims(&self, bearer: &str) -> Option<Arc<Value>> {
+        if let Some(known) = self.read.lock().get(bearer) {
+            return Some(known.clone());
+        }
+        let claims = Arc::new(self.verified(bearer)?);
+        let mut read = self.read.lock();
+        if read.len() >= READ {
+            read.clear();
+        }
+        read.insert(bearer.to_owned(), claims.clone());
+        Some(claims)
+    }
+
+    fn verified(&self, bearer: &str) -> Option<Value> {
         let (signed, signature) = bearer.rsplit_once('.')?;
         if decode(signature)? != self.hash(signed.as_bytes()) {
             return None;

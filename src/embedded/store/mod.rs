@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
+
+use super::signal::{Signal, Waiter};
 
 pub(crate) use history::Difference;
 
@@ -75,14 +76,13 @@ struct Kind {
     changes: VecDeque<Change>,
     /// The version of the youngest change that was dropped.
     compacted: u64,
-    latest: watch::Sender<u64>,
+    grown: Signal,
 }
 
 impl Clone for Kind {
     fn clone(&self) -> Self {
-        let Self { objects, changes, compacted, latest } = self;
-        let latest = watch::Sender::new(*latest.borrow());
-        Self { objects: objects.clone(), changes: changes.clone(), compacted: *compacted, latest }
+        let Self { objects, changes, compacted, grown: _ } = self;
+        Self { objects: objects.clone(), changes: changes.clone(), compacted: *compacted, grown: Signal::default() }
     }
 }
 
@@ -170,7 +170,7 @@ impl Store {
         while kind.changes.len() > WINDOW {
             kind.compacted = kind.changes.pop_front().map_or(kind.compacted, |change| change.revision);
         }
-        kind.latest.send_replace(revision);
+        kind.grown.grow();
         change
     }
 
@@ -183,9 +183,9 @@ impl Store {
     }
 
     /// Wakes with every change of the kind.
-    pub(crate) fn latest(&mut self, kind: &Arc<str>) -> watch::Receiver<u64> {
+    pub(crate) fn latest(&mut self, kind: &Arc<str>) -> Waiter {
         // Not to be shared: whoever waits here waits for changes of this store.
-        Arc::make_mut(self.kinds.entry(kind.clone()).or_default()).latest.subscribe()
+        Arc::make_mut(self.kinds.entry(kind.clone()).or_default()).grown.waiter()
     }
 
     /// Forgets all changes, as a compaction of etcd does.

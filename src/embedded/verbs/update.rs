@@ -217,12 +217,21 @@ fn json_patch(old: &Value, bytes: &[u8]) -> Result<Value, Refusal> {
     patch::json(old, bytes)
 }
 
+/// The body of an apply, which is YAML; most are JSON as our own client writes it, which takes a tenth of the time to read.
+fn decoded(text: &str) -> Result<Value, Refusal> {
+    match serde_json::from_str::<Value>(text) {
+        // A field that is there twice is one time in what was read, and then it is another text.
+        Ok(value) if serde_json::to_string(&value).is_ok_and(|written| written == text) => Ok(value),
+        _ => serde_saphyr::from_str(text).map_err(|error| not_yaml(&error.to_string())),
+    }
+}
+
 /// Server-side apply. Through a virtual workspace it is a GET, a merge and a PUT: what it omits stays, and who applies is written down as one
 /// who updates.
 fn apply(world: &mut World, call: &Call<'_>, name: &str, options: WriteOptions) -> Answer {
     let kind = &call.kind;
     let text = std::str::from_utf8(&call.request.body).unwrap_or_default();
-    let mut config: Value = serde_saphyr::from_str(text).map_err(|error| not_yaml(&error.to_string()))?;
+    let mut config = decoded(text)?;
     if config.is_null() {
         config = Value::Object(serde_json::Map::new());
     }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::Stream;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::options::{self, At};
@@ -18,6 +17,7 @@ use crate::embedded::front::negotiation::{Representation, Shape};
 use crate::embedded::front::table::{self, IncludeObject};
 use crate::embedded::selector::Selector;
 use crate::embedded::served::Served;
+use crate::embedded::signal::{Signal, Waiter};
 use crate::embedded::store::{Change, Compacted, Scope, Stored};
 use crate::embedded::world::World;
 
@@ -41,9 +41,9 @@ pub(crate) struct Plan {
     first: Vec<Bytes>,
     bookmarks: Option<Duration>,
     lasts: Duration,
-    latest: watch::Receiver<u64>,
-    rolls: watch::Receiver<u64>,
-    closed: watch::Receiver<u64>,
+    latest: Waiter,
+    rolls: Waiter,
+    closed: Waiter,
     through: bool,
     headed: bool,
     /// Of tables: only the names.
@@ -53,7 +53,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// A watch that never shows anything.
     pub(crate) fn silent() -> Self {
-        let never = || watch::Sender::new(0).subscribe();
+        let never = || Signal::default().waiter();
         Self {
             kind: None,
             shard: 0,
@@ -101,7 +101,7 @@ pub(super) fn watch(world: &mut World, call: &Call<'_>) -> Answer {
         lasts: options.timeout.filter(|seconds| *seconds > 0).map_or(LASTS, Duration::from_secs).min(LONGEST),
         latest,
         rolls,
-        closed: world.closed.subscribe(),
+        closed: world.closed.waiter(),
         through: matches!(call.way, Way::Virtual { .. }),
         headed: false,
         names_only: call.shows_names_only(),
@@ -264,12 +264,11 @@ impl Following {
         let pause = self.next_bookmark.unwrap_or(self.until).min(self.until);
         tokio::select! {
             biased;
-            gone = closed.changed() => { drop(gone); Step::End }
-            rolled = rolls.changed(), if rolls.has_changed().is_ok() => {
-                drop(rolled);
+            () = closed.grown() => Step::End,
+            () = rolls.grown() => {
                 if self.plan.through { Step::Last(vec![error(&broken())]) } else { Step::End }
             }
-            changed = latest.changed(), if latest.has_changed().is_ok() => { drop(changed); Step::Lines(Vec::new()) }
+            () = latest.grown() => Step::Lines(Vec::new()),
             () = tokio::time::sleep_until(pause) => self.pause_is_over(now().as_second()),
         }
     }
@@ -294,7 +293,7 @@ impl Following {
     /// The events since the last look, or the error with which the watch ends.
     fn news(&mut self, now: i64) -> Result<Vec<Bytes>, Vec<Bytes>> {
         let Some(kind) = self.plan.kind.clone() else { return Ok(Vec::new()) };
-        self.plan.latest.mark_unchanged();
+        self.plan.latest.look();
         let (changes, revision) = {
             let world = self.world.lock();
             let store = &world.shards[self.plan.shard].store;

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::access::User;
 use super::access::tokens::Tokens;
@@ -20,6 +19,7 @@ use super::dice::Dice;
 use super::observe::Event;
 use super::profile::Options;
 use super::served::{Origin, Served};
+use super::signal::{Signal, Waiter};
 use super::store::{Place, Store};
 
 pub(crate) use objects::Draft;
@@ -87,9 +87,9 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) tasks: Tasks,
     /// Counts the changes of a stored kind's schema, by the workspace of its definition: open watches of it end.
-    rolls: BTreeMap<(Arc<str>, Arc<str>), watch::Sender<u64>>,
+    rolls: BTreeMap<(Arc<str>, Arc<str>), Signal>,
     /// Counts the times all watches were closed.
-    pub(crate) closed: watch::Sender<u64>,
+    pub(crate) closed: Signal,
     /// The bindings of each export, by shard: `(workspace, name)`.
     pub(crate) bindings: BTreeMap<ExportKey, BTreeMap<usize, BTreeSet<BindingKey>>>,
     /// The export under which `bindings` has a binding. Its workspace may be gone by now.
@@ -134,7 +134,7 @@ impl World {
             now: options.started,
             tasks: Tasks::default(),
             rolls: BTreeMap::new(),
-            closed: watch::Sender::new(0),
+            closed: Signal::default(),
             bindings: BTreeMap::new(),
             bound_to: BTreeMap::new(),
             owned: BTreeMap::new(),
@@ -183,7 +183,7 @@ impl World {
             now: *now,
             tasks: tasks.clone(),
             rolls: BTreeMap::new(),
-            closed: watch::Sender::new(0),
+            closed: Signal::default(),
             bindings: bindings.clone(),
             bound_to: bound_to.clone(),
             owned: owned.clone(),
@@ -207,18 +207,18 @@ impl World {
     }
 
     /// Wakes when the schema of a stored kind is replaced: for all workspaces that share it, or in the workspace whose definition it is.
-    pub(crate) fn rolls_of(&mut self, kind: &Served, workspace: Option<&str>) -> watch::Receiver<u64> {
+    pub(crate) fn rolls_of(&mut self, kind: &Served, workspace: Option<&str>) -> Waiter {
         if self.rolls.len() >= ROLLS {
-            self.rolls.retain(|_, roll| roll.receiver_count() > 0);
+            self.rolls.retain(|_, roll| roll.is_heard());
         }
         let of = workspace.filter(|_| kind.origin == Origin::Definition).unwrap_or_default();
-        self.rolls.entry((of.into(), kind.storage.clone())).or_default().subscribe()
+        self.rolls.entry((of.into(), kind.storage.clone())).or_default().waiter()
     }
 
     /// A stored kind has another schema now, in the workspace of its definition, or in all with `""`.
     pub(crate) fn rolled(&mut self, workspace: &str, storage: &Arc<str>) {
         if let Some(roll) = self.rolls.get(&(workspace.into(), storage.clone())) {
-            roll.send_modify(|count| *count += 1);
+            roll.grow();
         }
     }
 

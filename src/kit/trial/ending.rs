@@ -3,6 +3,7 @@
 //! Pure: values.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -46,7 +47,8 @@ impl Ending {
         };
         for place in places.filter(|place| self.0.get(*place) != wanted.0.get(*place)).take(3) {
             let (is, was) = (shown(self.0.get(place)), shown(wanted.0.get(place)));
-            text.push_str(&format!("{place} is {is}\nwhere without faults it is {was}\n"));
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{place} is {is}\nwhere without faults it is {was}");
         }
         (!text.is_empty()).then_some(text)
     }

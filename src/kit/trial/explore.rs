@@ -85,8 +85,8 @@ impl<S: AsyncFn(&World) + Sync> Trial<S> {
     /// When the story does not come true without faults, or is another one when it is told again.
     pub fn singles(&self) -> Explored {
         let (reference, places) = self.reference();
-        let plans = self.strikes(&places).into_iter().map(|strike| Plan(vec![strike])).collect();
-        self.explore("single faults", &reference, places.len(), plans)
+        let plans: Vec<Plan> = self.strikes(&places).into_iter().map(|strike| Plan(vec![strike])).collect();
+        self.explore("single faults", &reference, places.len(), &plans)
     }
 
     /// Two of the telling faults (those for which [`Fault::is_telling`] holds), the second at a later place than the first, in all combinations of
@@ -110,7 +110,8 @@ impl<S: AsyncFn(&World) + Sync> Trial<S> {
         };
         let chosen = all.min(at_most);
         let plans = (0..chosen).map(|at| pair(at * all / chosen)).filter(|[first, second]| first.0 != second.0);
-        self.explore("pairs of faults", &reference, places.len(), plans.map(|pair| Plan(pair.to_vec())).collect())
+        let plans: Vec<Plan> = plans.map(|pair| Plan(pair.to_vec())).collect();
+        self.explore("pairs of faults", &reference, places.len(), &plans)
     }
 
     /// Prepares to look for a run that goes wrong when something was changed meanwhile; looks at nothing yet.
@@ -121,7 +122,7 @@ impl<S: AsyncFn(&World) + Sync> Trial<S> {
         let (reference, places) = self.reference();
         let strikes = self.strikes(&places);
         // Not in their order, so that every kind of fault comes soon.
-        let stride = (0..).map(|at| 97 + 2 * at).find(|stride| !strikes.len().is_multiple_of(*stride)).unwrap_or(1);
+        let stride = [97, 101, 103, 107].into_iter().find(|stride| !strikes.len().is_multiple_of(*stride)).unwrap_or(1);
         let plans = (0..strikes.len()).map(|at| Plan(vec![strikes[at * stride % strikes.len()]]));
         Hunt { trial: self, reference, plans: std::iter::once(Plan::default()).chain(plans).collect() }
     }
@@ -151,7 +152,7 @@ impl<S: AsyncFn(&World) + Sync> Trial<S> {
         strikes
     }
 
-    fn explore(&self, what: &'static str, reference: &Played, places: usize, plans: Vec<Plan>) -> Explored {
+    fn explore(&self, what: &'static str, reference: &Played, places: usize, plans: &[Plan]) -> Explored {
         let (began, next) = (Instant::now(), AtomicUsize::new(0));
         let failures = Mutex::new(Vec::new());
         let workers = std::thread::available_parallelism().map_or(1, usize::from);

@@ -14,7 +14,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::faults::{Plan, Site, Target};
-use super::world::{Image, Stage, World};
+use super::journal::Sent;
+use super::ordeal::{Image, Stage};
+use super::world::World;
 
 use ending::Ending;
 pub use explore::{Count, Explored, Failure, Hunt, under_every_fault};
@@ -38,6 +40,8 @@ pub struct Played {
     pub struck: Plan,
     /// What of the story did not come true, and what else was wrong at its end.
     pub problem: Option<String>,
+    /// What runtimes asked since the story last forgot it; without bodies.
+    pub requests: Vec<Sent>,
     ending: Ending,
     places: Vec<(Site, Target)>,
 }
@@ -50,9 +54,17 @@ impl<S: AsyncFn(&World)> Trial<S> {
     /// Neither is to use real time, threads, or anything else that differs between runs.
     ///
     /// # Panics
-    /// When the world cannot be prepared.
+    /// When the world cannot be prepared, or a reconciler is served in it already: that is a part of the story.
     pub fn new(prepare: impl AsyncFnOnce() -> World, story: S) -> Self {
-        let image = paused(async { prepare().await.image() });
+        let image = paused(async {
+            let world = prepare().await;
+            assert!(
+                world.handles().is_empty(),
+                "serve reconcilers in the story: what runs in the world that is prepared is no part of a trial"
+            );
+            world.age().await;
+            world.image()
+        });
         Self { image, story, disturbances: Vec::new() }
     }
 
@@ -89,7 +101,14 @@ impl<S: AsyncFn(&World)> Trial<S> {
                 });
                 let problem = told.catch_unwind().await.err().map(|panic| words(&*panic));
                 let ending = Ending::of(world.control_plane().since(&self.image.snapshot));
-                Played { digest: world.digest(), struck: world.suffered(), problem, ending, places: world.places() }
+                Played {
+                    digest: world.digest(),
+                    struck: world.suffered(),
+                    problem,
+                    requests: world.heads(),
+                    ending,
+                    places: world.places(),
+                }
             })
         })
     }

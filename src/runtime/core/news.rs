@@ -31,9 +31,21 @@ impl Core {
                     }
                 }
             }
-            News::Upsert(raw) => self.upsert(now, role, raw),
-            News::Delete(raw) => self.delete(now, role, &raw),
+            News::Upsert(raw) => {
+                self.shown(role, &raw);
+                self.upsert(now, role, raw);
+            }
+            News::Delete(raw) => {
+                self.shown(role, &raw);
+                self.delete(now, role, &raw);
+            }
             News::Health(health) => self.take_health(now, id, role, health),
+        }
+    }
+
+    fn shown(&mut self, role: Role, raw: &Raw) {
+        if let Role::Objects(shard, kind) = role {
+            self.objects.showed(kind, shard, raw.version());
         }
     }
 
@@ -67,6 +79,7 @@ impl Core {
             Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
             Role::Roster(shard) => self.take_roster(now, shard, &items),
             Role::Objects(shard, kind) => {
+                self.objects.listed(kind, shard, items.iter().filter_map(Raw::version).max());
                 let named: BTreeSet<ObjectKey> = items.iter().filter_map(|raw| key(role, raw)).collect();
                 for key in self.objects.others(kind, shard, &named) {
                     if mutated(Mutant::RelistKeepsGhosts) {

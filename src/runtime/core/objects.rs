@@ -41,6 +41,8 @@ struct Debt {
 pub(super) struct Objects {
     kinds: BTreeMap<KindRef, KindCache>,
     debts: BTreeMap<(ObjectKey, KindRef), Debt>,
+    /// The latest version that the stream of a kind behind a shard has shown since it was last listed.
+    shown: BTreeMap<(KindRef, ShardId), u64>,
 }
 
 impl Objects {
@@ -137,9 +139,25 @@ impl Objects {
         true
     }
 
+    /// Takes note of how far a stream is: what was written before that version was shown, though it may be gone again.
+    pub(super) fn showed(&mut self, kind: KindRef, shard: ShardId, version: Option<u64>) {
+        let shown = self.shown.entry((kind, shard)).or_default();
+        *shown = version.map_or(*shown, |version| version.max(*shown));
+    }
+
+    /// Nobody follows this shard any more.
+    pub(super) fn forget_streams(&mut self, shard: ShardId) {
+        self.shown.retain(|(_, of), _| *of != shard);
+    }
+
+    /// The same of a complete list: versions may begin anew.
+    pub(super) fn listed(&mut self, kind: KindRef, shard: ShardId, version: Option<u64>) {
+        self.shown.insert((kind, shard), version.unwrap_or_default());
+    }
+
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
-            (None, version) => version.is_none(),
+            (None, version) => version.is_none_or(|wanted| self.shown.get(&(kind, debt.shard)).is_some_and(|shown| *shown >= wanted)),
             (Some(entry), _) if entry.shard != debt.shard => true,
             (Some(entry), None) => *entry.raw.uid != *debt.uid,
             // Not the uid: another one may be that of the incarnation before ours as well as of one after it.

@@ -128,6 +128,7 @@ impl Core {
             self.shards.roster.retain(|(of, _), _| *of != shard);
             self.shards.torn.retain(|(of, _)| *of != shard);
             self.forget(now, shard, None);
+            self.objects.forget_streams(shard);
             self.shards.urls.remove(&shard);
         }
     }

@@ -21,34 +21,37 @@ use super::state::{Past, State, owner, text};
 pub(super) type Choice = Result<(String, Vec<String>), &'static str>;
 
 /// What a decision depends on.
-pub(super) struct Inputs {
-    pub(super) tenant: KubernetesCluster,
-    offerings: Vec<KubernetesClusterOffering>,
-    types: BTreeMap<String, VirtualMachineType>,
-    providers: BTreeSet<String>,
+struct Inputs<'a> {
+    tenant: &'a KubernetesCluster,
+    offerings: &'a [KubernetesClusterOffering],
+    types: &'a BTreeMap<String, VirtualMachineType>,
+    providers: &'a BTreeSet<String>,
+    projection: Option<&'a Projection>,
 }
 
 fn read<T: DeserializeOwned>(object: &Value) -> Option<T> {
     T::deserialize(object).ok()
 }
 
-impl Inputs {
-    /// The inputs of one tenant object in a state.
-    pub(super) fn of(state: &State, key: &Key) -> Option<Self> {
-        let mut offerings: Vec<KubernetesClusterOffering> = state.all(OFFERING).filter_map(|(_, object)| read(object)).collect();
-        offerings.sort_by(|a, b| (&a.spec.provider_ref.name, &a.metadata.name).cmp(&(&b.spec.provider_ref.name, &b.metadata.name)));
-        Some(Self {
-            tenant: read(state.get(&key.of(TENANT))?)?,
-            offerings,
-            types: state.all(TYPE).filter_map(|(key, object)| Some((key.name.clone(), read(object)?))).collect(),
-            providers: state.all(PROVIDER).filter(|(own, _)| own.workspace == key.workspace).map(|(key, _)| key.name.clone()).collect(),
-        })
-    }
+fn offerings(state: &State) -> Vec<KubernetesClusterOffering> {
+    let mut offerings: Vec<KubernetesClusterOffering> = state.all(OFFERING).filter_map(|(_, object)| read(object)).collect();
+    offerings.sort_by(|a, b| (&a.spec.provider_ref.name, &a.metadata.name).cmp(&(&b.spec.provider_ref.name, &b.metadata.name)));
+    offerings
+}
 
+fn types(state: &State) -> BTreeMap<String, VirtualMachineType> {
+    state.all(TYPE).filter_map(|(key, object)| Some((key.name.clone(), read(object)?))).collect()
+}
+
+fn providers(state: &State, key: &Key) -> BTreeSet<String> {
+    state.all(PROVIDER).filter(|(own, _)| own.workspace == key.workspace).map(|(key, _)| key.name.clone()).collect()
+}
+
+impl Inputs<'_> {
     /// Scheduling rules 1 to 5.
-    pub(super) fn decide(&self, projection: Option<&Projection>) -> Choice {
+    fn decide(&self) -> Choice {
         let spec = &self.tenant.spec;
-        let lives = projection.map(|projection| projection.spec.provider_ref.name.as_str());
+        let lives = self.projection.map(|projection| projection.spec.provider_ref.name.as_str());
         let pin = lives.or_else(|| self.tenant.provider());
         let (mut serves, mut candidate) = (false, false);
         for offering in self.offerings.iter().filter(|offering| pin.is_none_or(|pin| offering.spec.provider_ref.name == pin)) {
@@ -60,7 +63,7 @@ impl Inputs {
                 continue;
             }
             candidate = true;
-            let types: Option<Vec<String>> = spec.node_pools.iter().map(|pool| self.pick(offering, pool, projection)).collect();
+            let types: Option<Vec<String>> = spec.node_pools.iter().map(|pool| self.pick(offering, pool)).collect();
             if let Some(types) = types {
                 return Ok((offering.spec.provider_ref.name.clone(), types));
             }
@@ -72,8 +75,8 @@ impl Inputs {
         })
     }
 
-    fn pick(&self, offering: &KubernetesClusterOffering, pool: &NodePool, projection: Option<&Projection>) -> Option<String> {
-        let kept = projection.and_then(|projection| kept(projection, pool));
+    fn pick(&self, offering: &KubernetesClusterOffering, pool: &NodePool) -> Option<String> {
+        let kept = self.projection.and_then(|projection| kept(projection, pool));
         let offered = offering.spec.available_virtual_machine_types.iter().filter(|name| kept.as_ref().is_none_or(|kept| kept == *name));
         let fits = |(name, type_): (&String, &VirtualMachineType)| {
             let spec = &type_.spec;
@@ -109,25 +112,63 @@ fn lately(state: &State, past: &[&Past], concerns: impl Fn(&Key) -> bool) -> Vec
     states
 }
 
-/// Every combination of inputs that was lately there.
-fn inputs(step: &Step<'_>) -> Vec<Inputs> {
+/// The tenant's object as it was lately, the latest first.
+fn tenants(step: &Step<'_>) -> Vec<KubernetesCluster> {
+    let (own, past) = (step.event.key.of(TENANT), step.memory.lately(step.event.at));
+    lately(step.state, &past, |other| *other == own).iter().filter_map(|state| read(state.get(&own)?)).collect()
+}
+
+/// Combinations that are tried: far more than any decision was seen to need.
+const COMBINATIONS: usize = 100_000;
+
+/// Whether some combination of inputs that were lately there is as wanted, each input with a lag of its own; else what the first ones come to.
+///
+/// `projection` are the projections that the decision may have seen.
+fn lately_so(step: &Step<'_>, projections: &[Option<Projection>], wanted: impl Fn(&Inputs<'_>) -> bool) -> Result<(), Vec<Choice>> {
     let (key, past) = (&step.event.key, &step.memory.lately(step.event.at));
-    let mut found = Vec::new();
-    for state in lately(step.state, past, |key| [OFFERING, TYPE].contains(&key.kind.as_str())) {
-        for state in lately(&state, past, |other| other.kind == PROVIDER && other.workspace == key.workspace) {
-            for state in lately(&state, past, |other| *other == key.of(TENANT)) {
-                found.extend(Inputs::of(&state, key));
+    let states = |concerns: &dyn Fn(&Key) -> bool| lately(step.state, past, concerns);
+    let offerings: Vec<_> = states(&|key| key.kind == OFFERING).iter().map(offerings).collect();
+    let types: Vec<_> = states(&|key| key.kind == TYPE).iter().map(types).collect();
+    let of_here = |other: &Key| other.kind == PROVIDER && other.workspace == key.workspace;
+    let providers: Vec<_> = states(&of_here).iter().map(|state| providers(state, key)).collect();
+    let tenants = tenants(step);
+    let (mut tried, mut shown) = (0, Vec::new());
+    for tenant in &tenants {
+        for projection in projections {
+            for providers in &providers {
+                for types in &types {
+                    for offerings in &offerings {
+                        let inputs = Inputs { tenant, offerings, types, providers, projection: projection.as_ref() };
+                        if wanted(&inputs) {
+                            return Ok(());
+                        }
+                        tried += 1;
+                        if shown.len() < 5 {
+                            shown.push(inputs.decide());
+                        }
+                        if tried == COMBINATIONS {
+                            return Err(shown);
+                        }
+                    }
+                }
             }
         }
     }
-    found
+    Err(shown)
 }
 
-/// The projection as it was, when it is the tenant object's own.
+/// The projection as it is, when it is the tenant object's own.
 fn own(state: &State, key: &Key) -> Option<Projection> {
     let uid = text(state.get(&key.of(TENANT))?, "/metadata/uid").to_owned();
     let projection = state.get(&key.of(PROJECTION))?;
     (owner(projection) == uid).then(|| read(projection)).flatten()
+}
+
+/// The same as it was lately, the latest first.
+fn own_lately(step: &Step<'_>) -> Vec<Option<Projection>> {
+    let (key, past) = (&step.event.key, &step.memory.lately(step.event.at));
+    let of = key.of(PROJECTION);
+    lately(step.state, past, |other| *other == of).iter().map(|state| own(state, key)).collect()
 }
 
 fn written(step: &Step<'_>) -> Option<Projection> {
@@ -146,28 +187,28 @@ pub(super) fn the_winner_follows(step: &Step<'_>) -> Option<String> {
         if before == after {
             return None;
         }
-        let choices: Vec<Choice> = inputs(step).iter().map(|inputs| inputs.decide(None)).collect();
-        let lives = own(step.state, &step.event.key).map(|projection| projection.spec.provider_ref.name);
-        let follows = lives.as_ref() == Some(&after) || choices.iter().flatten().any(|(provider, _)| *provider == after);
-        return (!follows).then(|| format!("the pin is {after:?}; by the rules: {choices:?}"));
+        if own_lately(step).iter().flatten().any(|projection| projection.spec.provider_ref.name == after) {
+            return None;
+        }
+        let chosen = |inputs: &Inputs<'_>| inputs.decide().is_ok_and(|(provider, _)| provider == after);
+        return lately_so(step, &[None], chosen).err().map(|choices| format!("the pin is {after:?}; by the rules: {choices:?}"));
     }
     let written = written(step)?;
     let before: Option<Projection> = step.before.and_then(read);
     let types: Vec<String> = written.spec.node_pools.iter().map(|pool| pool.type_.clone()).collect();
     let is = Ok((written.spec.provider_ref.name.clone(), types));
-    let choices: Vec<Choice> = inputs(step).iter().map(|inputs| inputs.decide(before.as_ref())).collect();
-    (!choices.contains(&is)).then(|| format!("it is {is:?}; by the rules: {choices:?}"))
+    lately_so(step, &[before], |inputs| inputs.decide() == is).err().map(|choices| format!("it is {is:?}; by the rules: {choices:?}"))
 }
 
 pub(super) fn pools_are_the_tenants(step: &Step<'_>) -> Option<String> {
     let spec = written(step)?.spec;
     let is: Vec<_> = spec.node_pools.iter().map(|pool| (&pool.name, pool.replicas)).collect();
-    let matches = |inputs: &Inputs| {
-        let wanted = &inputs.tenant.spec;
+    let matches = |tenant: &KubernetesCluster| {
+        let wanted = &tenant.spec;
         let pools: Vec<_> = wanted.node_pools.iter().map(|pool| (&pool.name, pool.replicas)).collect();
         pools == is && (&wanted.region, &wanted.version) == (&spec.region, &spec.version)
     };
-    (!inputs(step).iter().any(matches)).then(|| format!("it has {is:?} in {} with {}", spec.region, spec.version))
+    (!tenants(step).iter().any(matches)).then(|| format!("it has {is:?} in {} with {}", spec.region, spec.version))
 }
 
 pub(super) fn live_pools_keep_their_type(step: &Step<'_>) -> Option<String> {
@@ -187,14 +228,14 @@ pub(super) fn the_reason_follows(step: &Step<'_>) -> Option<String> {
     if step.before.and_then(of) == Some(said) || !JUDGED.contains(&text(said, "/reason")) {
         return None;
     }
-    let projection = own(step.state, &step.event.key);
-    let choices: Vec<Choice> = inputs(step).iter().map(|inputs| inputs.decide(projection.as_ref())).collect();
-    let follows = choices.iter().any(|choice| choice.as_ref().err().is_some_and(|reason| *reason == text(said, "/reason")));
-    (!follows).then(|| format!("it says {}; by the rules: {choices:?}", said["reason"]))
+    let refused = |inputs: &Inputs<'_>| inputs.decide().is_err_and(|reason| reason == text(said, "/reason"));
+    lately_so(step, &own_lately(step), refused).err().map(|choices| format!("it says {}; by the rules: {choices:?}", said["reason"]))
 }
 
 /// At rest, where every input is the latest: what the rules say of a cluster, and its own projection.
 pub(super) fn at_rest(state: &State, key: &Key) -> Option<(Choice, Option<Projection>)> {
-    let projection = own(state, key);
-    Some((Inputs::of(state, key)?.decide(projection.as_ref()), projection))
+    let (tenant, projection) = (read(state.get(&key.of(TENANT))?)?, own(state, key));
+    let (offerings, types, providers) = (offerings(state), types(state), providers(state, key));
+    let inputs = Inputs { tenant: &tenant, offerings: &offerings, types: &types, providers: &providers, projection: projection.as_ref() };
+    Some((inputs.decide(), projection))
 }

@@ -106,7 +106,7 @@ impl Memory {
         self.hear_of_projections(event);
         let Some(after) = change else { return };
         let same = before.is_some_and(|before| after.as_ref().is_some_and(|after| before["spec"] == after["spec"]));
-        if !same && [TENANT, PROVIDER, OFFERING, TYPE].contains(&event.key.kind.as_str()) {
+        if !same && [TENANT, PROVIDER, OFFERING, TYPE, PROJECTION].contains(&event.key.kind.as_str()) {
             self.past.retain(|past| event.at.duration_since(past.until) <= self.window);
             self.past.push(Past { until: event.at, key: event.key.clone(), before: state.get(&event.key).cloned() });
         }

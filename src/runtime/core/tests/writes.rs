@@ -133,3 +133,20 @@ fn what_was_raised_while_the_subscriptions_were_out_of_date_is_not_lost() {
     world.drain();
     assert_eq!(world.pass(secs(10)), [work(0, "a", "x")], "even if the write is never shown");
 }
+
+#[test]
+fn what_was_seen_to_go_before_its_call_ends_is_not_waited_for() {
+    for told in [true, false] {
+        let mut world = World::ready(&[Fake::full()]);
+        world.upsert(&of(S1, CHILD), incarnation("a", "x", "c1", 1, json!({})));
+        world.upsert(&things(), raw("a", "x", 2, json!({})));
+        // The call deletes the child, which waits for its finalizers, and goes on to its status.
+        let ended = wrote(CHILD, "x", "c1", Some(7));
+        if told {
+            world.wrote(&work(0, "a", "x"), ended.written[0].clone());
+        }
+        world.upsert(&of(S1, CHILD), incarnation("a", "x", "c1", 7, json!({})));
+        world.delete(&of(S1, CHILD), incarnation("a", "x", "c1", 8, json!({})));
+        assert_eq!(world.end(&work(0, "a", "x"), ended), [work(0, "a", "x")]);
+    }
+}
