@@ -297,6 +297,17 @@ fn a_violation_names_the_rule_the_object_both_states_and_the_request() {
 }
 
 #[test]
+fn a_write_that_was_given_up_may_have_been_done() {
+    for (code, may) in [(0, true), (504, true), (409, false)] {
+        let mut life = life();
+        let pin = life.at("pin");
+        (pin.code, pin.after) = (code, None);
+        let found = rules(&mut Checker::default(), &life);
+        assert_eq!(found.contains(&"K2"), !may, "{code}: {found:?}");
+    }
+}
+
+#[test]
 fn a_decision_may_follow_from_what_was_there_lately_and_not_from_what_was_there_long_ago() {
     let mut life = life();
     // The type goes just before the projection is made: the reconciler had read it.
