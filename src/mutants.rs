@@ -24,6 +24,8 @@ pub enum Mutant {
     GoingIsGone,
     /// The cache is trusted though it has not shown our own write.
     ForgetOwnWrites,
+    /// What was written and is gone again is waited for.
+    OwesWhatIsGone,
     /// The projection of an earlier cluster of the name is taken for this one's.
     OrphanIsOurs,
     /// A cluster whose offering is gone loses its provider.
@@ -109,6 +111,7 @@ mod switch {
             Self::ReleaseOnCachedAbsence,
             Self::GoingIsGone,
             Self::ForgetOwnWrites,
+            Self::OwesWhatIsGone,
             Self::OrphanIsOurs,
             Self::LostOfferingUnpins,
             Self::NotServedIsEmpty,

@@ -36,8 +36,8 @@ pub struct RunArgs {
     /// How long an unschedulable cluster waits for its next decision; beats the `ProviderConfig`.
     #[arg(long, value_name = "DURATION", value_parser = positive_span)]
     pub unschedulable_requeue: Option<Span>,
-    /// Reconciles under way at once.
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    /// Reconciles under way at once; more of them only wait at kcp, unless it has more than a handful of cores.
+    #[arg(long, default_value_t = 8, value_name = "N")]
     pub workers: usize,
     /// Requests that wait for an answer at once; 1 for kcp before v0.31, which concurrent requests of one user can crash.
     #[arg(long, default_value_t = 64, value_name = "N")]

@@ -147,6 +147,11 @@ impl Core {
         }
     }
 
+    /// Whether a call about this object is under way.
+    pub(super) fn is_at_work_on(&self, key: &ObjectKey) -> bool {
+        self.works(key).iter().any(|work| self.running.contains_key(work))
+    }
+
     fn works(&self, key: &ObjectKey) -> Vec<Work> {
         (0..self.actors.len()).filter_map(|actor| u8::try_from(actor).ok()).map(|actor| Work { actor, key: key.clone() }).collect()
     }

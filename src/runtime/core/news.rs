@@ -134,8 +134,10 @@ impl Core {
             Role::Roster(shard) => self.take_binding(shard, &raw),
             Role::Objects(shard, kind) => {
                 let Some(key) = key(role, &raw) else { return };
-                // What we have written ourselves is no news from outside: whoever waits for us goes first.
-                let class = if self.objects.is_our_write(kind, &key, &raw) { Class::Resync } else { Class::Fresh };
+                // What we have written ourselves is no news from outside: whoever waits for us goes first. A stream often shows a write before its
+                // answer is here, so that what changes while we are at work on it counts as ours.
+                let ours = self.objects.is_our_write(kind, &key, &raw) || self.is_at_work_on(&key);
+                let class = if ours { Class::Resync } else { Class::Fresh };
                 if self.objects.upsert(kind, &key, shard, raw) {
                     self.object_changed(now, kind, &key, class);
                 }

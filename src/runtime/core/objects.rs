@@ -157,6 +157,7 @@ impl Objects {
 
     fn is_paid(&self, kind: KindRef, key: &ObjectKey, debt: &Debt) -> bool {
         match (self.get(kind, key), debt.version) {
+            (None, version) if mutated(Mutant::OwesWhatIsGone) => version.is_none(),
             (None, version) => version.is_none_or(|wanted| self.shown.get(&(kind, debt.shard)).is_some_and(|shown| *shown >= wanted)),
             (Some(entry), _) if entry.shard != debt.shard => true,
             (Some(entry), None) => *entry.raw.uid != *debt.uid,

@@ -150,3 +150,14 @@ fn what_was_seen_to_go_before_its_call_ends_is_not_waited_for() {
         assert_eq!(world.end(&work(0, "a", "x"), ended), [work(0, "a", "x")]);
     }
 }
+
+#[test]
+fn a_change_counts_as_ours_while_somebody_is_at_work_on_the_object_and_not_after_that() {
+    let mut world = World::ready(&[Fake::full(), Fake::new("other")]);
+    world.upsert(&things(), raw("a", "x", 1, json!({})));
+    let at_work = |world: &World, workspace| world.core.is_at_work_on(&work(0, workspace, "x").key);
+    world.end(&work(0, "a", "x"), settled());
+    assert!(at_work(&world, "a") && !at_work(&world, "b"), "the other reconciler is at work");
+    world.end(&work(1, "a", "x"), settled());
+    assert!(!at_work(&world, "a"));
+}
