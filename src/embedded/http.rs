@@ -122,6 +122,11 @@ impl ControlPlane {
         world.shards.iter().map(|shard| shard.store.size()).fold((0, 0), |(objects, bytes), (more, size)| (objects + more, bytes + size))
     }
 
+    /// How many changes there were, on all shards.
+    pub(crate) fn changes(&self) -> u64 {
+        self.inner.world.lock().shards.iter().map(|shard| shard.store.revision()).sum()
+    }
+
     /// Ends every open watch, as a restart does.
     pub fn close_watches(&self) {
         self.inner.world.lock().closed.grow();

@@ -55,8 +55,8 @@ pub(super) struct Shared {
     pub(super) runs: Runs,
     pub(super) faults: Faults,
     pub(super) within: Mutex<Duration>,
-    /// When it was last waited for that nothing is left to do, and how much had been asked by then.
-    pub(super) settled: Mutex<Option<(Instant, u64)>>,
+    /// When it was last waited for that nothing is left to do, and how much had been asked, and changed, by then.
+    pub(super) settled: Mutex<Option<(Instant, u64, u64)>>,
     pub(super) export: Mutex<Export>,
     /// Workspaces that were made, by name.
     pub(super) workspaces: Mutex<BTreeMap<String, LogicalCluster>>,
@@ -255,7 +255,7 @@ impl World {
             let mut asked = Statement::new(&self.shared, "nothing is left to do".into(), place);
             let (mut since, mut said) = (Instant::now(), self.shared.journal.said());
             // Who has waited for it just now need not do so again.
-            if *self.shared.settled.lock() == Some((since, said)) {
+            if *self.shared.settled.lock() == Some((since, said, self.control_plane().changes())) {
                 return;
             }
             while since.elapsed() < QUIET {
@@ -265,7 +265,7 @@ impl World {
                     (since, said) = (Instant::now(), now);
                 }
             }
-            *self.shared.settled.lock() = Some((Instant::now(), said));
+            *self.shared.settled.lock() = Some((Instant::now(), said, self.control_plane().changes()));
         }
     }
 

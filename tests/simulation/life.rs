@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kcp_provider_runtime::api::condition::ConditionStatus::True;
+use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
@@ -78,6 +78,8 @@ async fn changed(acme: &Workspace) {
     let pools = json!({"spec": {"nodePools": [{"name": "workers", "replicas": 5, "capabilities": {"cpu": "4", "memory": "16Gi"}}]}});
     acme.merge::<KubernetesCluster>("demo", pools).await;
     acme.eventually::<Projection>("demo", "has five workers", |projection| projection.spec.node_pools[0].replicas == 5).await;
+    // What its provider said was of the state before.
+    acme.condition::<KubernetesCluster>("demo", "ProviderClusterReady", False, "StatusOutdated").await;
 }
 
 async fn told(world: &World, beginning: &Beginning, names: &[&str]) {

@@ -138,8 +138,10 @@ const CALL: &[Fault] = &[Panic(Before), Panic(After), Stall(Before), Stall(After
 const TELLING: &[Fault] = &[
     Crash(Before),
     Crash(After),
+    Reset(Before),
     Reset(After),
     Hang(Before),
+    Torn,
     Code(409, Before),
     Code(503, Before),
     Code(504, After),
@@ -148,7 +150,9 @@ const TELLING: &[Fault] = &[
     Stale,
     Compact,
     Lost,
+    Expired,
     Silent,
+    Cut,
     Panic(After),
 ];
 
