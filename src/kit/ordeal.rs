@@ -111,6 +111,7 @@ impl World {
 
     /// Ends every runtime where it stands, as SIGKILL does; each is started anew a second later.
     pub fn crash(&self) {
+        self.shared.stirred();
         self.shared.runs.crash();
     }
 

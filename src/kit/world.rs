@@ -198,6 +198,7 @@ impl World {
 
     /// The same with options of your own, such as another `config_name`: begin with [`World::options`].
     pub fn run_with(&self, options: Options, build: impl Fn(Runtime) -> Runtime + Send + Sync + 'static) {
+        self.shared.stirred();
         self.shared.runs.start(options, Arc::new(build));
     }
 
@@ -208,6 +209,7 @@ impl World {
 
     /// Stops every runtime and starts each anew: nothing that was in memory is left.
     pub async fn restart(&self) {
+        self.shared.stirred();
         for (options, build) in self.shared.runs.stop().await {
             self.shared.runs.start_again(options, build);
         }
@@ -328,6 +330,11 @@ impl Shared {
         (Arc::new(shared), listening)
     }
 
+    /// Nothing that was waited for before counts any more.
+    pub(super) fn stirred(&self) {
+        *self.settled.lock() = None;
+    }
+
     fn now(&self) -> Timestamp {
         self.wall.now()
     }
@@ -394,7 +401,8 @@ impl<'a> Statement<'a> {
         let waited = self.since.elapsed();
         let in_vain = waited >= *self.shared.within.lock() || self.shared.runs.have_ended();
         assert!(!in_vain, "{}", self.trouble(waited).text());
-        tokio::time::sleep((waited / 6).clamp(LOOK, LONGEST_LOOK)).await;
+        let left = self.shared.within.lock().saturating_sub(waited);
+        tokio::time::sleep((waited / 6).clamp(LOOK, LONGEST_LOOK).min(left)).await;
     }
 
     fn trouble(&mut self, waited: Duration) -> Trouble {

@@ -8,7 +8,7 @@ use super::Faults;
 use super::fault::{Fault, Side};
 
 /// A reconciler which panics or never comes back where a world's faults say so, and does its work else. Made by
-/// [`World::brittle`](crate::kit::World::brittle).
+/// [`Seam::brittle`](crate::kit::Seam::brittle).
 pub struct Brittle<R> {
     inner: R,
     faults: Faults,
