@@ -36,7 +36,7 @@ differential: servers ## the same 10 000 random operations on a real kcp and bes
 hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (10 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
 
-simulation: ## what each change has to pass in the simulator: singles, pairs, six minutes of swarms, mutants (14 minutes on 2 cores)
+simulation: ## what each change has to pass in the simulator: singles, pairs, six minutes of swarms, mutants (17 minutes on 2 cores)
 	$(SIMULATION) singles
 	$(SIMULATION) pairs
 	$(SIMULATION) digests --seeds 1000

@@ -59,7 +59,7 @@ enum Command {
     /// Pairs of faults, evenly chosen.
     Pairs {
         /// How many.
-        #[arg(long, default_value_t = 45_000)]
+        #[arg(long, default_value_t = 50_000)]
         runs: usize,
     },
     /// Random swarms: tenants, an evil one, and a platform that changes.
