@@ -48,8 +48,9 @@ const ONE: &[&str] = &["demo"];
   cargo test --profile sim --test simulation -- replay '17:crash-after 23.0:lost'
   cargo test --profile sim --test simulation -- replay-seed 4711")]
 struct Arguments {
+    /// The single faults, unless told otherwise.
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -125,7 +126,7 @@ fn replayed(played: Played, trace: bool) -> bool {
 }
 
 fn main() -> ExitCode {
-    let sound = match Arguments::parse().command {
+    let sound = match Arguments::parse().command.unwrap_or(Command::Singles) {
         Command::Singles => told(&life::trial(TWO).singles()),
         Command::Pairs { runs } => told(&life::trial(ONE).pairs(runs)),
         Command::Swarm { seeds, from, minutes } => seeds::swarm(&Swarm::new(), from, seeds, minutes.map(Duration::from_mins)),
