@@ -17,7 +17,7 @@ pub mod access;
 mod base64;
 pub mod body;
 mod convert;
-mod dice;
+pub(crate) mod dice;
 pub mod errors;
 pub mod front;
 mod http;

@@ -6,6 +6,7 @@ mod audit;
 #[allow(dead_code, reason = "each target uses its part of the checker")]
 mod checker;
 mod embedded;
+mod furnish;
 mod log;
 mod platform;
 mod statements;

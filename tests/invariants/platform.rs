@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use kcp_provider_runtime::api::manifest::{catalog, export, exported, rbac, samples};
+use kcp_provider_runtime::api::manifest::rbac;
+use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::embedded::{self, Timing};
-use kcp_provider_runtime::kit::World;
+use kcp_provider_runtime::kit::{Workspace, World};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::checker::{Checker, Principal, Violation};
 use crate::embedded::event;
+use crate::furnish::furnish;
 
 /// The bearer token of the provider's controller.
 pub(crate) const PROVIDER: &str = "otc-controller";
@@ -46,16 +48,8 @@ pub(crate) async fn platform(shards: usize, timing: Timing) -> (World, Arc<Mutex
     let users = profile.users.iter().cloned().chain(users).collect();
     let mut world = World::with(embedded::Options { users, ..profile }).await;
     let book = observe(&world, Checker::default());
-    for definition in exported() {
-        world.export(definition).await;
-    }
-    for claim in export::claims() {
-        world.claim(claim).await;
-    }
-    for definition in catalog() {
-        world.provider().define(definition).await;
-    }
-    for object in samples::catalog().into_iter().chain(rbac::manager_identity()).chain(rbac::manager()) {
+    furnish(&mut world).await;
+    for object in rbac::manager_identity().into_iter().chain(rbac::manager()) {
         world.provider().apply(object).await;
     }
     let token = "/api/v1/namespaces/kcm-system/serviceaccounts/kcm/token";
@@ -89,4 +83,22 @@ pub(crate) fn observe(world: &World, checker: Checker) -> Arc<Mutex<Book>> {
         found.extend(checker.observe(&event(seen, who)));
     });
     book
+}
+
+/// The provider says how a cluster of its is.
+pub(crate) async fn report(world: &World, tenant: &Workspace, name: &str, ready: bool) {
+    let projection = tenant.eventually::<Projection>(name, "is there", |_| true).await;
+    let generation = projection.metadata.generation();
+    let status = if ready { "True" } else { "False" };
+    let condition = json!({"type": "Ready", "status": status, "reason": "Says", "message": "", "observedGeneration": generation,
+        "lastTransitionTime": world.now().to_string()});
+    let status = json!({"status": {"ready": ready, "observedGeneration": generation, "conditions": [condition]}});
+    tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}/status"), &status).await.ok().unwrap();
+}
+
+/// The provider has machines behind its projection, or has none any more.
+pub(crate) async fn holds(tenant: &Workspace, name: &str, machines: bool) {
+    let finalizers = if machines { json!(["otc.example.org/machines"]) } else { Value::Null };
+    let patch = json!({"metadata": {"finalizers": finalizers}});
+    tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}"), &patch).await.ok().unwrap();
 }

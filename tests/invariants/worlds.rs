@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::checker::{Principal, Spent};
-use crate::platform::{Book, DEMO, PROVIDER, platform};
+use crate::platform::{Book, holds, platform, report};
 
 /// A world whose every event is checked.
 struct Watched {
@@ -69,23 +69,6 @@ impl Watched {
         assert!(found.is_empty(), "{} problems at rest with a restart after step {}; the first:\n{}", found.len(), self.restart, found[0]);
     }
 
-    /// The provider says how its cluster is.
-    async fn report(&self, tenant: &Workspace, name: &str, ready: bool) {
-        let projection = tenant.eventually::<Projection>(name, "is there", |_| true).await;
-        let generation = projection.metadata.generation();
-        let status = if ready { "True" } else { "False" };
-        let condition = json!({"type": "Ready", "status": status, "reason": "Says", "message": "", "observedGeneration": generation,
-            "lastTransitionTime": self.world.now().to_string()});
-        let status = json!({"status": {"ready": ready, "observedGeneration": generation, "conditions": [condition]}});
-        tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}/status"), &status).await.ok().unwrap();
-    }
-
-    async fn keep(&self, tenant: &Workspace, name: &str, keep: bool) {
-        let finalizers = if keep { json!(["otc.example.org/machines"]) } else { Value::Null };
-        let patch = json!({"metadata": {"finalizers": finalizers}});
-        tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}"), &patch).await.ok().unwrap();
-    }
-
     fn spent(&self, tenant: &Workspace) -> Spent {
         self.book.lock().checker.spent(tenant.logical_cluster().as_str(), "default", "demo")
     }
@@ -114,9 +97,9 @@ async fn busy_days(shards: usize, restart: usize) -> usize {
     days.world.provider().merge::<KubernetesClusterOffering>("otc-standard", types).await;
     days.step().await;
     b.condition::<KubernetesCluster>("greedy", "Scheduled", True, "Scheduled").await;
-    days.report(&a, "demo", false).await;
+    report(&days.world, &a, "demo", false).await;
     days.step().await;
-    days.report(&a, "demo", true).await;
+    report(&days.world, &a, "demo", true).await;
     days.step().await;
     a.condition::<KubernetesCluster>("demo", "Ready", True, "Ready").await;
     let pools = |replicas: i32, cpu: &str| {
@@ -148,12 +131,12 @@ async fn busy_days(shards: usize, restart: usize) -> usize {
 
 /// A deletion that waits for the provider, an unbinding, the end of a workspace, and a second life under an old name.
 async fn ends(days: &mut Watched, a: &Workspace, b: &Workspace, c: &Workspace) {
-    days.keep(a, "demo", true).await;
+    holds(a, "demo", true).await;
     a.delete::<KubernetesCluster>("demo").await;
     days.step().await;
     a.eventually::<Projection>("demo", "is being deleted", |projection| projection.metadata.is_deleting()).await;
     days.step().await;
-    days.keep(a, "demo", false).await;
+    holds(a, "demo", false).await;
     days.step().await;
     a.gone::<KubernetesCluster>("demo").await;
     a.apply(samples::tenant()[1].clone()).await;
@@ -190,7 +173,7 @@ async fn a_cluster_costs_four_writes_one_when_ready_two_when_deleted_and_no_read
     let tenant = days.tenant("team-a").await;
     days.at_rest().await;
     assert_eq!(days.spent(&tenant), Spent { writes: 4, reads: 0 });
-    days.report(&tenant, "demo", true).await;
+    report(&days.world, &tenant, "demo", true).await;
     days.at_rest().await;
     assert_eq!(days.spent(&tenant), Spent { writes: 5, reads: 0 });
     tenant.delete::<KubernetesCluster>("demo").await;

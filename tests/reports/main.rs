@@ -5,6 +5,8 @@
 mod bindings;
 mod claims;
 mod endpoints;
+#[path = "../invariants/furnish.rs"]
+mod furnish;
 mod kinds;
 mod outages;
 mod support;

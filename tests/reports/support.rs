@@ -9,12 +9,14 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
-use kcp_provider_runtime::api::manifest::{catalog, export, exported, samples};
+use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::embedded::{ADMIN, Options};
 use kcp_provider_runtime::kcm::{Readiness, Scheduler};
 use kcp_provider_runtime::kit::{Workspace, World};
 use kcp_provider_runtime::runtime::{Credentials, Wire};
 use tower::{BoxError, Service, ServiceExt as _};
+
+use crate::furnish::furnish;
 
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -173,18 +175,7 @@ fn silence() -> Response<Body> {
 /// A world with KCM's exports and catalog, in which nothing runs yet.
 pub(crate) async fn world(options: Options) -> World {
     let mut world = World::with(Options { started: "2026-01-01T00:00:00Z".parse().unwrap(), ..options }).await;
-    for definition in exported() {
-        world.export(definition).await;
-    }
-    for claim in export::claims() {
-        world.claim(claim).await;
-    }
-    for definition in catalog() {
-        world.provider().define(definition).await;
-    }
-    for object in samples::catalog() {
-        world.provider().apply(object).await;
-    }
+    furnish(&mut world).await;
     world
 }
 

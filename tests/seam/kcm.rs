@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::config::ProviderConfig;
-use kcp_provider_runtime::api::manifest::{catalog, export, exported, samples};
+use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
 use kcp_provider_runtime::embedded::Options;
@@ -12,20 +12,11 @@ use kcp_provider_runtime::kcm::{Readiness, Scheduler};
 use kcp_provider_runtime::kit::{Sent, Workspace, World};
 use serde_json::json;
 
+use crate::furnish::furnish;
+
 async fn platform(shards: usize) -> World {
     let mut world = World::with(Options { shards, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..Options::default() }).await;
-    for definition in exported() {
-        world.export(definition).await;
-    }
-    for claim in export::claims() {
-        world.claim(claim).await;
-    }
-    for definition in catalog() {
-        world.provider().define(definition).await;
-    }
-    for object in samples::catalog() {
-        world.provider().apply(object).await;
-    }
+    furnish(&mut world).await;
     world.run(|runtime| runtime.serve(Scheduler::new).serve(Readiness::new));
     world
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod faults;
+#[path = "../invariants/furnish.rs"]
+mod furnish;
 mod kcm;
 mod provider;
 mod strict;

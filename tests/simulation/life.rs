@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::checker::Checker;
-use crate::platform::{Book, DEMO, PROVIDER, observe, platform};
+use crate::platform::{Book, holds, observe, platform, report};
 
 /// What every run begins with.
 #[derive(Clone, Default)]
@@ -33,24 +33,6 @@ pub(crate) fn serve(world: &World, token: &str) {
     world.run_with(options, move |runtime| {
         runtime.serve(|inputs| seam.brittle(Scheduler::new(inputs))).serve(|inputs| seam.brittle(Readiness::new(inputs)))
     });
-}
-
-/// The provider says how a cluster of its is.
-pub(crate) async fn report(world: &World, tenant: &Workspace, name: &str, ready: bool) {
-    let projection = tenant.eventually::<Projection>(name, "is there", |_| true).await;
-    let generation = projection.metadata.generation();
-    let status = if ready { "True" } else { "False" };
-    let condition = json!({"type": "Ready", "status": status, "reason": "Says", "message": "", "observedGeneration": generation,
-        "lastTransitionTime": world.now().to_string()});
-    let status = json!({"status": {"ready": ready, "observedGeneration": generation, "conditions": [condition]}});
-    tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}/status"), &status).await.ok().unwrap();
-}
-
-/// The provider has machines behind its projection, or has none any more.
-async fn holds(tenant: &Workspace, name: &str, machines: bool) {
-    let finalizers = if machines { json!(["otc.example.org/machines"]) } else { Value::Null };
-    let patch = json!({"metadata": {"finalizers": finalizers}});
-    tenant.client().as_bearer(PROVIDER).merge(&format!("{DEMO}/{name}"), &patch).await.ok().unwrap();
 }
 
 /// A cluster of this name, as a tenant orders it.

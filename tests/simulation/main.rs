@@ -10,6 +10,8 @@ mod checker;
 mod dice;
 #[path = "../invariants/embedded.rs"]
 mod embedded;
+#[path = "../invariants/furnish.rs"]
+mod furnish;
 mod life;
 #[cfg(mutants)]
 mod mutants;

@@ -12,8 +12,8 @@ use kcp_provider_runtime::kit::faults::Plan;
 use kcp_provider_runtime::kit::trial::Trial;
 use parking_lot::Mutex;
 
-use crate::life::{order, report, serve};
-use crate::platform::platform;
+use crate::life::{order, serve};
+use crate::platform::{platform, report};
 
 const TENANTS: [&str; 5] = ["a", "b", "c", "d", "e"];
 /// Clusters of all.

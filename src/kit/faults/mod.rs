@@ -14,6 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::embedded::dice::Dice;
+
 pub use fault::{Fault, Plan, Side, Site, Target};
 pub use seam::Brittle;
 
@@ -49,7 +51,7 @@ pub(super) struct Faults(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     plan: BTreeMap<Site, Fault>,
-    chaos: Option<(Chaos, Instant, u64)>,
+    chaos: Option<(Chaos, Instant, Dice)>,
     /// Every place that was reached, while somebody writes them down.
     places: Option<Vec<(Site, Target)>>,
     struck: Vec<(Site, Fault)>,
@@ -77,9 +79,8 @@ impl Faults {
 
     /// Strikes at random from now on.
     pub(super) fn let_loose(&self, chaos: Chaos) {
-        let seed = chaos.seed;
-        let until = Instant::now() + chaos.lasts;
-        self.0.lock().chaos = Some((chaos, until, seed));
+        let (until, dice) = (Instant::now() + chaos.lasts, Dice::new(chaos.seed));
+        self.0.lock().chaos = Some((chaos, until, dice));
     }
 
     /// No faults from now on; what lasts ends.
@@ -168,29 +169,20 @@ impl Faults {
 
 impl State {
     fn draw(&mut self, target: Target) -> Option<Fault> {
-        let (chaos, until, state) = self.chaos.as_mut()?;
+        let (chaos, until, dice) = self.chaos.as_mut()?;
         if Instant::now() >= *until {
             return None;
         }
-        if unit(roll(state)) >= chaos.rate {
+        if unit(dice.draw()) >= chaos.rate {
             return None;
         }
         let possible: Vec<Fault> = target.faults().filter(|fault| chaos.faults.contains(fault)).collect();
         if possible.is_empty() {
             return None;
         }
-        let which = roll(state) % possible.len() as u64;
+        let which = dice.draw() % possible.len() as u64;
         usize::try_from(which).ok().and_then(|which| possible.get(which).copied())
     }
-}
-
-/// One step of splitmix64.
-pub(super) fn roll(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 fn unit(draw: u64) -> f64 {

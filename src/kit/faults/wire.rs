@@ -11,13 +11,13 @@ use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 use tower::{BoxError, Service};
 
-use crate::embedded::body::Body as Plain;
-use crate::embedded::{ADMIN, ControlPlane};
+use crate::embedded::ControlPlane;
+use crate::embedded::body::{Body as Plain, full};
 use crate::kit::client::Client;
 use crate::kit::journal::Journal;
 use crate::kit::runs::WeakRuns;
@@ -136,7 +136,7 @@ impl Tap {
             _ => None,
         };
         let body = past.map_or(body, |past| past.to_string().into());
-        Response::from_parts(parts, Full::new(body).map_err(|never| match never {}).boxed_unsync())
+        whole(Response::from_parts(parts, full(body)))
     }
 
     async fn list_of_the_past(&self, uri: &str, fresh: &[u8]) -> Option<Value> {
@@ -161,7 +161,7 @@ impl Tap {
         let joint = if uri.contains('?') { "&" } else { "?" };
         let uri: Uri = format!("{uri}{joint}resourceVersion={version}&resourceVersionMatch=Exact").parse().ok()?;
         let path = uri.path_and_query()?.as_str().to_owned();
-        let answer = Client::new(self.control_plane.clone(), "").as_bearer(ADMIN).send(Method::GET, &path, "", Bytes::new()).await;
+        let answer = Client::new(self.control_plane.clone(), "").send(Method::GET, &path, "", Bytes::new()).await;
         answer.ok().ok()
     }
 }
@@ -220,7 +220,7 @@ fn refusal(code: u16) -> Response<Body> {
             "reason": reason, "code": code});
         ("application/json", status.to_string())
     };
-    let mut answer = Response::new(Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync());
+    let mut answer = whole(Response::new(full(body)));
     *answer.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     if code == 429 {
