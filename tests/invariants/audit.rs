@@ -59,7 +59,11 @@ struct ObjectRef {
 #[serde(default)]
 struct Status {
     code: u16,
+    message: String,
 }
+
+/// What an API server writes of a request of which it does not know how it ended, since whoever asked went away: with the code of a success.
+const CLOSED_EARLY: &str = "Connection closed early";
 
 /// An entry of the log.
 #[derive(Debug)]
@@ -86,6 +90,9 @@ pub(crate) fn events(log: &str, times: &[Timestamp], who: impl Fn(&str, &str) ->
         // What a virtual workspace asks of the server behind it names the identity of the export, too.
         if let Some((plural, _)) = line.object_ref.resource.split_once(':') {
             (line.is_inner, line.object_ref.resource) = (true, plural.to_owned());
+        }
+        if line.response_status.message == CLOSED_EARLY {
+            line.response_status.code = 0;
         }
         // A watch is one request, and lasts.
         let counts = if line.verb == "watch" { line.stage == "ResponseStarted" } else { line.stage == "ResponseComplete" };
@@ -155,14 +162,19 @@ fn without_echoes(lines: Vec<Line>) -> Vec<Line> {
         asked.entry(line.meant()).or_default().push(at);
     }
     for line in inner {
-        let began_in = |at: &usize| {
-            let outer = &lines[*at];
-            (outer.request_received_timestamp..=outer.stage_timestamp).contains(&line.request_received_timestamp)
-        };
-        match asked.get(&line.meant()).and_then(|all| all.iter().copied().find(began_in)) {
-            Some(at) if lines[at].response_status.code < 300 || line.response_status.code >= 300 => {}
-            Some(at) => (lines[at].response_object, lines[at].response_status) = (line.response_object, line.response_status),
-            None => lines.push(line),
+        let all = asked.get(&line.meant()).map(Vec::as_slice).unwrap_or_default();
+        // Several may write one object at once: whose echo it is its version tells.
+        let told = |at: &&usize| lines[**at].is_done() && lines[**at].version() == line.version();
+        // On a busy machine the server behind is asked after whoever was killed has stopped asking.
+        let may_be = |at: &&usize| lines[**at].is_unheard() && lines[**at].request_received_timestamp <= line.request_received_timestamp;
+        match all.iter().rev().find(may_be).copied() {
+            _ if all.iter().any(|at| told(&at)) => {}
+            Some(at) if line.is_done() => {
+                (lines[at].response_object, lines[at].response_status) = (line.response_object, line.response_status);
+            }
+            // A refusal is of no consequence, whoever heard it.
+            _ if !line.is_done() && !all.is_empty() => {}
+            _ => lines.push(line),
         }
     }
     lines
@@ -212,13 +224,23 @@ impl Line {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// Which object it is about.
+    /// Whether it is known to have succeeded.
+    fn is_done(&self) -> bool {
+        (200..300).contains(&self.response_status.code)
+    }
+
+    /// Whether nobody knows what became of it: who asked was gone, or the way to the server behind broke.
+    fn is_unheard(&self) -> bool {
+        matches!(self.response_status.code, 0 | 499 | 500..)
+    }
+
+    /// Which object it is about, and which part of it.
     fn meant(&self) -> String {
-        let ObjectRef { resource, namespace, name, api_group, .. } = &self.object_ref;
+        let ObjectRef { resource, namespace, name, api_group, subresource, .. } = &self.object_ref;
         // A create names its object in the body alone.
         let in_body = [&self.response_object, &self.request_object].map(|object| text(&object["metadata"]["name"]));
         let name = std::iter::once(name.as_str()).chain(in_body).find(|name| !name.is_empty()).unwrap_or_default();
-        format!("{resource}.{api_group}/{namespace}/{name}")
+        format!("{resource}.{api_group}/{namespace}/{name}/{subresource}")
     }
 
     /// The incarnation that is meant or answered with.
@@ -235,12 +257,12 @@ impl Line {
     /// Whether nothing is left after it.
     fn is_end(&self) -> bool {
         let deletes = self.verb == "delete" && !is_going(&self.response_object);
-        self.is_write() && self.response_status.code < 300 && (deletes || is_gone(&self.response_object))
+        self.is_write() && self.is_done() && (deletes || is_gone(&self.response_object))
     }
 
     /// The version that this write made. An answer that shows an object that is gone has the version before.
     fn version(&self) -> Option<u64> {
-        let done = self.is_write() && self.response_status.code < 300 && !is_gone(&self.response_object);
+        let done = self.is_write() && self.is_done() && !is_gone(&self.response_object);
         let version = self.response_object.pointer("/metadata/resourceVersion").and_then(Value::as_str).filter(|_| done);
         version.and_then(|version| version.parse().ok()).filter(|version| *version > 0)
     }
@@ -254,10 +276,9 @@ impl Line {
     fn events(self, who: &impl Fn(&str, &str) -> Principal, homes: &Homes) -> Vec<Event> {
         let manager = self.manager().to_owned();
         let path = self.request_uri.split('?').next().unwrap_or_default().to_owned();
-        let workspace = homes.find(&self);
+        let (workspace, done) = (homes.find(&self), self.is_done());
         let ObjectRef { resource, namespace, name, api_group, subresource, .. } = self.object_ref;
         let kind = if api_group.is_empty() { resource } else { format!("{resource}.{api_group}") };
-        let done = self.response_status.code < 300;
         let body = if self.request_object.is_null() { Value::Null } else { self.request_object };
         let event = Event {
             at: self.stage_timestamp,

@@ -65,7 +65,16 @@ fn what_a_virtual_workspace_asks_for_somebody_is_told_once() {
     given_up["responseStatus"]["code"] = 500.into();
     let done = &events(&[inner.clone(), given_up])[..];
     assert_eq!((done.len(), done[0].verb.as_str(), done[0].code, done[0].after.is_some()), (1, "patch", 200, true));
-    // The server was killed before it wrote the other line.
+    // The same as an API server writes it of a connection that is gone: with the code of a success, and without an answer.
+    let mut gone = line([1, 4], "patch", "a", &Value::Null);
+    gone["responseStatus"]["message"] = "Connection closed early".into();
+    let done = &events(&[inner.clone(), gone.clone()])[..];
+    assert_eq!((done.len(), done[0].verb.as_str(), done[0].code, done[0].after.is_some()), (1, "patch", 200, true));
+    // On a busy machine it was given up before the server behind was asked.
+    gone["stageTimestamp"] = gone["requestReceivedTimestamp"].clone();
+    let done = &events(&[inner.clone(), gone.clone()])[..];
+    assert_eq!((done.len(), done[0].verb.as_str(), done[0].code, done[0].after.is_some()), (1, "patch", 200, true));
+    assert_eq!(events(&[gone])[0].code, 0, "nobody knows what became of it");
     let alone = events(&[inner]);
     assert_eq!((alone.len(), alone[0].key.kind.as_str()), (1, "kubernetesclusters.kubernetes.edge-connect.eu"));
 }
