@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::names::ObjectName;
 
+/// What a person asks of the runtime about one object: `reconcile` has it looked at once more, over inputs that are listed afresh, and is taken
+/// away by the runtime; `ignore` leaves it as it is, also while it is deleted, until the annotation goes.
+pub const OPERATION_ANNOTATION: &str = "openmcp.cloud/operation";
+
 /// Where a kind is served: enough to build its URL and to write its `apiVersion` and `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindRef {

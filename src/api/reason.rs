@@ -68,7 +68,7 @@ reasons! {
     AccessPending,
     /// Access that was asked for was denied. In metrics and logs; reserved as a condition's reason.
     AccessDenied,
-    /// Another object of this kind in the workspace is the one that counts. Reserved: nothing writes it yet.
+    /// Another object of this kind in the workspace is the one that counts.
     Superseded,
     /// The runtime did not call the reconciler; another condition says why.
     NotEvaluated,

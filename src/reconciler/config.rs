@@ -11,7 +11,10 @@ use crate::api::meta::{Kind, KindRef};
 ///
 /// The runtime watches the object in the provider workspace. A valid change is in force within a second; an invalid one is refused in the
 /// object's status and the last good one stays.
-pub trait ProviderConfig: DeserializeOwned + Send + Sync + 'static {
+///
+/// A deletion must never wait for an operator: where no configuration is in force, [`Reconciler::delete`](super::Reconciler::delete) is called with
+/// the last one that was, else with the type's [`Default`].
+pub trait ProviderConfig: DeserializeOwned + Default + Send + Sync + 'static {
     /// Where it is served; `None` for a provider without configuration.
     const KIND: Option<KindRef>;
 
@@ -21,8 +24,11 @@ pub trait ProviderConfig: DeserializeOwned + Send + Sync + 'static {
     /// Everything that is wrong with it; an error keeps the last good one in force.
     fn validate(&self) -> Result<(), Vec<FieldError>>;
 
-    /// What is in force while no object exists; `None` makes every object wait with `ConfigUnavailable`.
-    fn absent() -> Option<Self>;
+    /// What is in force while no object exists: the default, unless told otherwise. `None` is for a type with required fields: every object waits
+    /// with `ConfigUnavailable`.
+    fn absent() -> Option<Self> {
+        Some(Self::default())
+    }
 }
 
 /// The settings of a provider that has no configuration: every default.
@@ -41,10 +47,6 @@ impl ProviderConfig for () {
     fn validate(&self) -> Result<(), Vec<FieldError>> {
         Ok(())
     }
-
-    fn absent() -> Option<Self> {
-        Some(())
-    }
 }
 
 impl ProviderConfig for config::ProviderConfig {
@@ -57,9 +59,5 @@ impl ProviderConfig for config::ProviderConfig {
     fn validate(&self) -> Result<(), Vec<FieldError>> {
         let problems = self.problems();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
-    }
-
-    fn absent() -> Option<Self> {
-        Some(Self::default())
     }
 }

@@ -188,6 +188,7 @@ pub(crate) struct Declared<O> {
     pub(crate) platform: Vec<PlatformInput<O>>,
     pub(crate) config: Option<ConfigInput<O>>,
     pub(crate) only: Option<Only<O>>,
+    pub(crate) single: bool,
 }
 
 pub(crate) struct NamesInput<O> {
@@ -216,7 +217,9 @@ pub(crate) struct ConfigInput<O> {
 
 impl<O: ServiceObject> Inputs<O> {
     pub(crate) fn new() -> Self {
-        Self { declared: Declared { children: Vec::new(), names: Vec::new(), platform: Vec::new(), config: None, only: None } }
+        Self {
+            declared: Declared { children: Vec::new(), names: Vec::new(), platform: Vec::new(), config: None, only: None, single: false },
+        }
     }
 
     /// Reads the object of the same namespace and name in the same workspace.
@@ -247,6 +250,13 @@ impl<O: ServiceObject> Inputs<O> {
     /// Leaves objects alone for which this says no: another controller's.
     pub fn only(&mut self, mine: impl Fn(&O) -> bool + Send + Sync + 'static) {
         self.declared.only = Some(Box::new(mine));
+    }
+
+    /// Lets one object of the kind count in each workspace: the oldest, by `creationTimestamp` and then uid. The others get `Superseded` in the
+    /// actor's first condition and are not handed to [`Reconciler::create_or_update`](super::Reconciler::create_or_update); the next oldest takes
+    /// over once the one that counts is gone from the server. Without this any number counts.
+    pub fn one_per_workspace(&mut self) {
+        self.declared.single = true;
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::api::meta::OPERATION_ANNOTATION;
 use crate::api::names::{LogicalCluster, ObjectName};
 
 use super::watch::{Frame, Page};
@@ -25,8 +26,32 @@ pub(crate) struct Raw {
     pub(crate) workspace: Option<LogicalCluster>,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: Box<str>,
+    pub(crate) operation: Operation,
     /// The whole object without `managedFields`; empty where only the name was asked for.
     pub(crate) body: Arc<str>,
+}
+
+/// What a person asks about an object: see [`OPERATION_ANNOTATION`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Nothing.
+    #[default]
+    None,
+    /// To look at it once more.
+    Reconcile,
+    /// To leave it alone.
+    Ignore,
+}
+
+impl Operation {
+    /// An unknown word asks for nothing.
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("reconcile") => Self::Reconcile,
+            Some("ignore") => Self::Ignore,
+            _ => Self::None,
+        }
+    }
 }
 
 /// How much of an object is kept.
@@ -69,6 +94,7 @@ impl Raw {
             workspace: annotations.remove(CLUSTER_ANNOTATION).map(LogicalCluster::new),
             uid: head.uid.into(),
             resource_version: head.resource_version.into(),
+            operation: Operation::of(annotations.get(OPERATION_ANNOTATION).map(String::as_str)),
             body: body.map_or_else(|| Arc::from(""), Arc::from),
         })
     }

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
-use crate::api::meta::{Kind, KindRef};
+use crate::api::meta::{Kind, KindRef, OPERATION_ANNOTATION};
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::mutants::{Mutant, mutated};
@@ -28,7 +28,7 @@ use super::clock::Moment;
 use super::finalizer::{self, Step};
 use super::port::Written;
 use super::queue::Outcome;
-use super::raw::Raw;
+use super::raw::{Operation, Raw};
 use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
 use super::status;
 
@@ -51,8 +51,8 @@ impl<R: Reconciler> Seat<R> {
         Self { reconciler, declared: inputs.declared, actor }
     }
 
-    fn context(&self, job: &mut Job, port: Arc<dyn Port>, raw: Value, config: Arc<R::Config>) -> Context<R::Config> {
-        let logical_cluster = job.key.workspace.clone();
+    fn context(&self, job: &mut Job, config: Arc<R::Config>, inside: Inside) -> Context<R::Config> {
+        let (logical_cluster, port) = (job.key.workspace.clone(), inside.port.clone());
         Context {
             identity: TenantIdentity::of(&logical_cluster),
             mode: Mode::Kcp,
@@ -64,7 +64,7 @@ impl<R: Reconciler> Seat<R> {
                 platform: PlatformClient::new(port.clone()),
             },
             workspace: Workspace { logical_cluster, path: job.path.take() },
-            inside: self.inside(job, port, raw),
+            inside,
         }
     }
 
@@ -241,6 +241,10 @@ impl<R: Reconciler> Served for Seat<R> {
         self.declared.platform.iter().map(spec).collect()
     }
 
+    fn is_single(&self) -> bool {
+        self.declared.single
+    }
+
     fn config_kind(&self) -> Option<KindRef> {
         R::Config::KIND
     }
@@ -299,38 +303,70 @@ impl<R: Reconciler> Served for Seat<R> {
 
     async fn run(&self, mut job: Job) -> Ended {
         let live = Arc::new(std::mem::take(&mut job.port));
-        let port: Arc<dyn Port> = live.clone();
-        let moment = job.moment;
         let key = job.key.clone();
-        let raw: Value = serde_json::from_str(&job.raw.body).unwrap_or_default();
-        let step = finalizer::next_step(&raw);
-        let object = decode_text::<R::Object>(&job.raw.body);
-        let config = std::mem::replace(&mut job.config, Err(String::new()));
-        let known = config.as_ref().ok().and_then(|config| config.value.clone().downcast::<R::Config>().ok());
-        let usable = known.or_else(|| if step == Step::Delete { R::Config::absent().map(Arc::new) } else { None });
-        let (result, starved) = match (object, usable) {
-            (Ok(object), Some(config)) => {
-                let ctx = self.context(&mut job, port, raw, config);
-                let result = self.call(&ctx, &object, step, moment).await;
-                (result, ctx.inside.starved.load(Ordering::Relaxed))
-            }
-            // What was decided stays; only where a decision is needed is its lack to be told.
-            (Ok(_), None) if step == Step::CreateOrUpdate && status::holds(&raw, self.actor.conditions[0]) => (Ok(Recheck::OnChange), true),
-            (object, _) => {
-                let (reason, message) = match object {
-                    Err(problem) => (Reason::InvalidObject, format!("the object cannot be read: {problem}")),
-                    Ok(_) => (Reason::ConfigUnavailable, config.err().unwrap_or_default()),
-                };
-                let inside = self.inside(&mut job, port, raw);
-                let result = self.say(&inside, reason, &message, moment).await;
-                (result, reason == Reason::ConfigUnavailable)
-            }
+        let (result, starved) = match job.raw.operation {
+            Operation::Ignore => (Ok(Recheck::OnChange), false),
+            Operation::None | Operation::Reconcile => self.look(&mut job, live.clone()).await,
         };
         self.ended(&key, live.written(), result, starved)
     }
 }
 
 impl<R: Reconciler> Seat<R> {
+    /// Looks at an object: takes away what a person asked for by it, then calls the reconciler, or says why not. Also whether an input was missing.
+    async fn look(&self, job: &mut Job, port: Arc<dyn Port>) -> (Result<Recheck, Trouble>, bool) {
+        let moment = job.moment;
+        let mut inside = self.inside(job, port, serde_json::from_str(&job.raw.body).unwrap_or_default());
+        if job.raw.operation == Operation::Reconcile
+            && let Err(error) = self.take_away_operation(&inside).await
+        {
+            return (Err(Trouble::Call(error)), false);
+        }
+        let (step, object) = {
+            let raw = &inside.snapshot.get_mut().raw;
+            (finalizer::next_step(raw), decode_text::<R::Object>(&job.raw.body))
+        };
+        let config = std::mem::replace(&mut job.config, Err(String::new()));
+        match (object, self.usable(job, &config, step)) {
+            (Err(problem), _) => {
+                let message = format!("the object cannot be read: {problem}");
+                (self.say(&inside, Reason::InvalidObject, &message, moment).await, false)
+            }
+            (Ok(_), _) if step == Step::CreateOrUpdate && job.superseded_by.is_some() => {
+                let first = job.superseded_by.take().map(|name| name.to_string()).unwrap_or_default();
+                let message = format!("only the oldest of this workspace counts, which is {first}; this one takes over when that is gone");
+                (self.say(&inside, Reason::Superseded, &message, moment).await, false)
+            }
+            (Ok(object), Some(config)) => {
+                let ctx = self.context(job, config, inside);
+                let result = self.call(&ctx, &object, step, moment).await;
+                (result, ctx.inside.starved.load(Ordering::Relaxed))
+            }
+            // What was decided stays; only where a decision is needed is its lack to be told.
+            (Ok(_), None) if status::holds(&inside.snapshot.get_mut().raw, self.actor.conditions[0]) => (Ok(Recheck::OnChange), true),
+            (Ok(_), None) => {
+                let message = config.err().unwrap_or_default();
+                (self.say(&inside, Reason::ConfigUnavailable, &message, moment).await, true)
+            }
+        }
+    }
+
+    /// What a call is made with: the configuration in force; a deletion does with the last one, and with the default where there was none.
+    fn usable(&self, job: &mut Job, config: &Result<AnyConfig, String>, step: Step) -> Option<Arc<R::Config>> {
+        let of = |config: &AnyConfig| config.value.clone().downcast::<R::Config>().ok();
+        let known = config.as_ref().ok().and_then(of);
+        let last = || job.last_config.as_ref().and_then(of).unwrap_or_default();
+        known.or_else(|| (step == Step::Delete).then(last))
+    }
+
+    async fn take_away_operation(&self, inside: &Inside) -> Result<(), CallError> {
+        let mut slim = inside.snapshot.lock().raw.clone();
+        if let Some(annotations) = slim.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+            annotations.remove(OPERATION_ANNOTATION);
+        }
+        self.send(inside, Verb::Replace(slim)).await
+    }
+
     fn ended(&self, key: &ObjectKey, written: Vec<Written>, result: Result<Recheck, Trouble>, starved: bool) -> Ended {
         let controller = self.actor.name;
         let mut ended = Ended { outcome: Outcome::Settled, recheck: None, starved, written, failed: None };

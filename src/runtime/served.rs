@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
-use crate::api::names::ObjectKey;
+use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::reconciler::{Actor, Fold, NameChange, Raised, Seen, Topic};
 
@@ -67,6 +67,10 @@ pub(crate) struct Job {
     pub(crate) seen: Seen,
     /// `None` when none was ever valid; the text says why.
     pub(crate) config: Result<AnyConfig, String>,
+    /// The last configuration that was in force, which a deletion does with.
+    pub(crate) last_config: Option<AnyConfig>,
+    /// Which object counts in place of this one.
+    pub(crate) superseded_by: Option<ObjectName>,
     pub(crate) port: LivePort,
     pub(crate) path: Option<String>,
     pub(crate) moment: Moment,
@@ -93,6 +97,8 @@ pub(crate) trait Served: Send + Sync {
     fn children(&self) -> &[KindRef];
     fn names(&self) -> Vec<NamesSpec>;
     fn views(&self) -> Vec<ViewSpec>;
+    /// Whether one object of the kind counts in each workspace.
+    fn is_single(&self) -> bool;
     fn config_kind(&self) -> Option<KindRef>;
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>>;
     fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange;

@@ -172,11 +172,11 @@ impl Shell {
     }
 
     fn start(&mut self, run: Run) {
-        let Run { work, raw, endpoint, seen, config, path } = run;
+        let Run { work, raw, endpoint, seen, config, last_config, superseded_by, path } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
         let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base);
-        let job = Job { key: work.key.clone(), raw, seen, config, port, path, moment: clock.moment() };
+        let job = Job { key: work.key.clone(), raw, seen, config, last_config, superseded_by, port, path, moment: clock.moment() };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;

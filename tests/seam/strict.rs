@@ -10,8 +10,16 @@ use crate::provider::Toy;
 
 pub(crate) const PAINTS: KindRef = KindRef { group: "toys.test", version: "v1", kind: "Paints", plural: "paints", namespaced: false };
 
-#[derive(Deserialize)]
-pub(crate) struct Paints {}
+#[derive(Default, Deserialize)]
+pub(crate) struct Paints {
+    #[serde(default)]
+    pub(crate) spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) brand: String,
+}
 
 impl ProviderConfig for Paints {
     const KIND: Option<KindRef> = Some(PAINTS);

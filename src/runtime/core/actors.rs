@@ -6,6 +6,7 @@ use crate::api::meta::KindRef;
 use crate::runtime::served::{AnyConfig, NamesSpec, Served, ViewSpec};
 
 use super::index::Index;
+use super::singles::Singles;
 
 /// One reconciler: its declarations, its subscriptions and its configuration.
 pub(super) struct ActorState {
@@ -18,6 +19,10 @@ pub(super) struct ActorState {
     pub(super) index: Index,
     /// What is in force, or why nothing is.
     pub(super) config: Result<AnyConfig, String>,
+    /// The last one that was.
+    pub(super) last_config: Option<AnyConfig>,
+    /// Which object counts, where only one of a workspace does.
+    pub(super) singles: Option<Singles>,
     /// Counts the changes of inputs that concerned anybody.
     pub(super) raised: u64,
 }
@@ -37,6 +42,8 @@ impl ActorState {
             config_kind,
             index: Index::default(),
             config,
+            last_config: None,
+            singles: served.is_single().then(Singles::default),
             raised: 0,
             served,
         }

@@ -52,6 +52,8 @@ impl Core {
             endpoint: self.shards.url(entry.shard),
             seen: self.see(now, actor, entry.shard, &work.key),
             config: actor.config.clone(),
+            last_config: actor.last_config.clone(),
+            superseded_by: actor.singles.as_ref().and_then(|singles| singles.instead_of(&work.key).cloned()),
             path: self.paths.get(&work.key.workspace).cloned(),
         };
         Some((run, Begun { at: now.mono, raised: actor.raised, recoveries: self.recoveries, shard: entry.shard }))

@@ -1,17 +1,22 @@
 //! Pure: the configuration in force: a valid change replaces it, an invalid one is refused and the last good one stays.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::{info, warn};
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::runtime::clock::Moment;
-use crate::runtime::queue::Class;
+use crate::runtime::queue::Work;
 use crate::runtime::raw::Raw;
 use crate::runtime::served::{ConfigChange, Feed};
 
+use super::rechecks::Why;
 use super::{Core, Effect};
+
+/// Between two objects that are looked at for a changed configuration: fifty a second, about twice what one kcp can write.
+const SPREAD: Duration = Duration::from_millis(20);
 
 impl Core {
     /// Takes the configuration object as the stream shows it; `None` when there is none.
@@ -61,6 +66,7 @@ impl Core {
             }
         };
         info!(controller = name, from_object = raw.is_some(), "a configuration is in force");
+        state.last_config = Some(next.clone());
         match std::mem::replace(&mut state.config, Ok(next.clone())) {
             Err(_) => self.recovered = true,
             Ok(before) => match state.served.config_change(&before, &next) {
@@ -71,11 +77,14 @@ impl Core {
         Vec::new()
     }
 
+    /// Has every object looked at under what is in force now, one after the other: a change of the configuration is no reason to ask kcp for
+    /// everything at once. What is looked at anyhow meanwhile is so under it already.
     fn resync(&mut self, now: Moment, actor: usize) {
         let Ok(index) = u8::try_from(actor) else { return };
         let keys: Vec<_> = self.objects.keys(self.actors[actor].kind).cloned().collect();
-        for key in keys {
-            self.enqueue(now, index, &key, Class::Resync);
+        for (at, key) in keys.into_iter().enumerate() {
+            let wait = SPREAD.saturating_mul(u32::try_from(at).unwrap_or(u32::MAX));
+            self.rechecks.set_sooner(Work { actor: index, key }, now.mono.saturating_add(wait), Why::Poll);
         }
     }
 

@@ -14,6 +14,7 @@ mod paths;
 mod platform;
 mod rechecks;
 mod shards;
+mod singles;
 mod streams;
 
 #[cfg(test)]
@@ -27,7 +28,7 @@ use tracing::{error, warn};
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
-use crate::api::names::{LogicalCluster, ObjectKey};
+use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::reconciler::Seen;
 
 use super::clock::Moment;
@@ -96,6 +97,10 @@ pub(crate) struct Run {
     pub(crate) endpoint: Arc<str>,
     pub(crate) seen: Seen,
     pub(crate) config: Result<AnyConfig, String>,
+    /// The last one that was in force.
+    pub(crate) last_config: Option<AnyConfig>,
+    /// Which object counts in place of this one.
+    pub(crate) superseded_by: Option<ObjectName>,
     /// The workspace's path, where a rule needed it.
     pub(crate) path: Option<String>,
 }
@@ -283,7 +288,7 @@ impl Core {
         }
     }
 
-    fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
+    pub(super) fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
         for stream in self.stale_inputs(work, since) {
             if let Some(state) = self.streams.open.get_mut(&stream)
                 && state.refresh_wanted.is_none_or(|at| at < since)

@@ -8,8 +8,8 @@ use crate::api::names::{LogicalCluster, ObjectKey};
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::NameChange;
 use crate::runtime::clock::Moment;
-use crate::runtime::queue::Class;
-use crate::runtime::raw::Raw;
+use crate::runtime::queue::{Class, Work};
+use crate::runtime::raw::{Operation, Raw};
 use crate::runtime::watch::Health;
 use crate::runtime::watch::shell::News;
 
@@ -179,6 +179,7 @@ impl Core {
                 actor.index.subscribe(key, actor.served.topics(&entry.raw));
             }
         }
+        self.count_anew(now, kind, key);
         self.wake(now, kind, key, class);
         if self.objects.settle(kind, key, None) {
             self.unblock(now, key);
@@ -191,15 +192,37 @@ impl Core {
             for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
                 actor.index.unsubscribe(key);
                 if let Ok(actor) = u8::try_from(index) {
-                    let work = crate::runtime::queue::Work { actor, key: key.clone() };
+                    let work = Work { actor, key: key.clone() };
                     self.rechecks.cancel(&work);
                     self.starved.remove(&work);
                 }
             }
+            self.count_anew(now, kind, key);
             self.wake(now, kind, key, Class::Fresh);
         }
         if self.objects.settle(kind, key, uid.or(removed.as_deref())) {
             self.unblock(now, key);
+        }
+    }
+
+    /// Works out which object counts in a workspace after this one came, changed or went; all of them are looked at when it is another one.
+    fn count_anew(&mut self, now: Moment, kind: KindRef, key: &ObjectKey) {
+        let entry = self.objects.get(kind, key).map(|entry| entry.raw.clone());
+        let mut stirred = Vec::new();
+        for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
+            let Some(singles) = &mut actor.singles else { continue };
+            let changed = match &entry {
+                Some(raw) if actor.index.holds(key) => singles.insert(key, raw),
+                _ => singles.remove(key),
+            };
+            if let Ok(index) = u8::try_from(index)
+                && changed
+            {
+                stirred.extend(singles.of(&key.workspace).into_iter().map(|key| (index, key)));
+            }
+        }
+        for (actor, key) in stirred {
+            self.enqueue(now, actor, &key, Class::Fresh);
         }
     }
 
@@ -210,7 +233,14 @@ impl Core {
             if state.kind != kind && !state.children.contains(&kind) {
                 continue;
             }
-            if let Ok(actor) = u8::try_from(actor) {
+            let Ok(actor) = u8::try_from(actor) else { continue };
+            let asked = self.objects.get(kind, key).is_some_and(|entry| entry.raw.operation == Operation::Reconcile);
+            if asked && self.actors[usize::from(actor)].kind == kind && self.actors[usize::from(actor)].index.holds(key) {
+                // Whoever asks for it doubts what was read so far.
+                let work = Work { actor, key: key.clone() };
+                self.want_fresh(now, &work, now.mono);
+                self.rechecks.wait(work, now.mono, now.mono);
+            } else {
                 self.enqueue(now, actor, key, class);
             }
         }

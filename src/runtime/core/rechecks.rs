@@ -35,6 +35,13 @@ impl Rechecks {
         self.timers.insert((due, self.last), (work, why));
     }
 
+    /// Sets the timer, unless there is one that is due before.
+    pub(super) fn set_sooner(&mut self, work: Work, due: Duration, why: Why) {
+        if self.by_work.get(&work).is_none_or(|(known, _)| *known > due) {
+            self.set(work, due, why);
+        }
+    }
+
     /// Forgets timer and wait: the object is looked at now.
     pub(super) fn cancel(&mut self, work: &Work) {
         if let Some(at) = self.by_work.remove(work) {

@@ -37,7 +37,7 @@ impl ServiceObject for Toy {
 }
 
 /// Without defaults, so that it can be missing.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Paints {}
 
 impl ProviderConfig for Paints {
@@ -101,6 +101,8 @@ async fn call(says: Says, object: &Value, configured: bool) -> Ended {
         raw: Arc::new(raw),
         seen: Seen::default(),
         config: if configured { Ok(config) } else { Err("it cannot be read".into()) },
+        last_config: None,
+        superseded_by: None,
         port: LivePort::default(),
         path: None,
         moment: Moment { mono: Duration::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
@@ -144,14 +146,13 @@ fn a_refusal_names_the_type() {
 async fn without_a_configuration_what_was_decided_stays_and_what_was_not_is_told() {
     let mut going = toy(1);
     going["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:00Z".into();
-    for (object, told, why) in [
-        (toy(1), false, "it is decided for this generation"),
-        (toy(2), true, "it is decided for an earlier one"),
-        (going, true, "whether it may go is to be decided"),
+    for (object, told, waits, why) in [
+        (toy(1), false, true, "it is decided for this generation"),
+        (toy(2), true, true, "it is decided for an earlier one"),
+        (going, false, false, "a deletion waits for no operator"),
     ] {
         let ended = call(silent, &object, false).await;
-        assert_eq!(ended.failed.is_some(), told, "{why}");
-        assert!(ended.starved, "it is called once there is one");
+        assert_eq!((ended.failed.is_some(), ended.starved), (told, waits), "{why}");
     }
 }
 

@@ -114,6 +114,10 @@ impl Served for Fake {
         if self.parts { vec![spec] } else { Vec::new() }
     }
 
+    fn is_single(&self) -> bool {
+        false
+    }
+
     fn config_kind(&self) -> Option<KindRef> {
         self.config.then_some(CONFIG)
     }
@@ -162,6 +166,7 @@ fn incarnation(workspace: &str, name: &str, uid: &str, version: u64, fields: Val
         workspace: (!workspace.is_empty()).then(|| LogicalCluster::new(workspace)),
         uid: uid.into(),
         resource_version: version.to_string().into(),
+        operation: crate::runtime::raw::Operation::None,
         body: fields.to_string().into(),
     }
 }

@@ -245,8 +245,17 @@ impl Server {
 }
 
 fn copy(run: &Run) -> Run {
-    let Run { work, raw, endpoint, seen, config, path } = run;
-    Run { work: work.clone(), raw: raw.clone(), endpoint: endpoint.clone(), seen: seen.clone(), config: config.clone(), path: path.clone() }
+    let Run { work, raw, endpoint, seen, config, last_config, superseded_by, path } = run;
+    Run {
+        work: work.clone(),
+        raw: raw.clone(),
+        endpoint: endpoint.clone(),
+        seen: seen.clone(),
+        config: config.clone(),
+        last_config: last_config.clone(),
+        superseded_by: superseded_by.clone(),
+        path: path.clone(),
+    }
 }
 
 fn listening(to: usize) -> Value {
