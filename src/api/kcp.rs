@@ -60,6 +60,9 @@ pub struct Binding {
 pub struct BindingStatus {
     /// Empty, `Binding` or `Bound`; a binding that is being deleted stays `Bound` and is still served.
     pub phase: String,
+    /// The claims that the tenant grants, as kcp has put them into effect.
+    #[serde(rename = "appliedPermissionClaims")]
+    pub applied_permission_claims: serde_json::Value,
 }
 
 /// A `Workspace`.

@@ -8,6 +8,7 @@ use crate::api::meta::{Kind, KindRef};
 use crate::api::names::{LogicalCluster, ObjectName};
 use crate::mutants::{Mutant, mutated};
 
+use super::access::Kubeconfig;
 use super::port::{Answer, Call, CallError, Failure, Port, Target, Verb};
 
 /// Proof that an object carries the actor's finalizer on the server, where the actor has one: without, it only says that the object is there.
@@ -35,6 +36,7 @@ pub(crate) struct Client {
     pub(crate) port: Arc<dyn Port>,
     pub(crate) target: Target,
     pub(crate) place: Arc<str>,
+    pub(crate) kubeconfig: Option<Kubeconfig>,
 }
 
 impl Client {
@@ -142,13 +144,24 @@ client! {
 
 impl WorkspaceClient {
     pub(crate) fn new(port: Arc<dyn Port>, workspace: &LogicalCluster) -> Self {
-        Self(Client { port, target: Target::Workspace, place: workspace.as_str().into() })
+        Self(Client { port, target: Target::Workspace, place: workspace.as_str().into(), kubeconfig: None })
+    }
+
+    pub(crate) fn with_kubeconfig(mut self, kubeconfig: Option<Kubeconfig>) -> Self {
+        self.0.kubeconfig = kubeconfig;
+        self
+    }
+
+    /// The kubeconfig of the workspace for what runs elsewhere, where [`Inputs::kubeconfig`](super::Inputs::kubeconfig) asked for one. Always there in
+    /// `create_or_update`; in `delete` unless none can be had any more.
+    pub const fn kubeconfig(&self) -> Option<&Kubeconfig> {
+        self.0.kubeconfig.as_ref()
     }
 }
 
 impl PlatformClient {
     pub(crate) fn new(port: Arc<dyn Port>) -> Self {
-        Self(Client { port, target: Target::Platform, place: "the provider workspace".into() })
+        Self(Client { port, target: Target::Platform, place: "the provider workspace".into(), kubeconfig: None })
     }
 }
 

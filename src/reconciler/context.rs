@@ -168,7 +168,8 @@ impl<C> Context<C> {
     }
 }
 
-fn add_finalizer(object: &mut Value, finalizer: &str) {
+/// Puts a finalizer at the end of an object's list, unless it is there.
+pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     let finalizers = metadata.entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(list) = finalizers.as_array_mut()

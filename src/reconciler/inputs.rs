@@ -16,6 +16,7 @@ use crate::api::meta::{Kind, KindRef, ServiceObject};
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
 
+use super::access::AccessRule;
 use super::clients::{Held, Removal, decode_text};
 use super::config::ProviderConfig;
 use super::context::{AnyView, Sight, Trouble};
@@ -189,6 +190,7 @@ pub(crate) struct Declared<O> {
     pub(crate) config: Option<ConfigInput<O>>,
     pub(crate) only: Option<Only<O>>,
     pub(crate) single: bool,
+    pub(crate) access: Option<Vec<AccessRule>>,
 }
 
 pub(crate) struct NamesInput<O> {
@@ -218,7 +220,15 @@ pub(crate) struct ConfigInput<O> {
 impl<O: ServiceObject> Inputs<O> {
     pub(crate) fn new() -> Self {
         Self {
-            declared: Declared { children: Vec::new(), names: Vec::new(), platform: Vec::new(), config: None, only: None, single: false },
+            declared: Declared {
+                children: Vec::new(),
+                names: Vec::new(),
+                platform: Vec::new(),
+                config: None,
+                only: None,
+                single: false,
+                access: None,
+            },
         }
     }
 
@@ -250,6 +260,17 @@ impl<O: ServiceObject> Inputs<O> {
     /// Leaves objects alone for which this says no: another controller's.
     pub fn only(&mut self, mine: impl Fn(&O) -> bool + Send + Sync + 'static) {
         self.declared.only = Some(Box::new(mine));
+    }
+
+    /// Asks for a kubeconfig of the object's workspace with these rights: [`WorkspaceClient::kubeconfig`](super::WorkspaceClient::kubeconfig) has it in
+    /// every call of `create_or_update`, which is made again when it is another one. Until there is one the object says `AccessPending`, or
+    /// `AccessDenied`, and which permission claim is missing. `delete` is called without one where none can be had.
+    ///
+    /// The runtime keeps the account behind it in the workspace, from before the first call about an object until after the last `delete` of any.
+    /// It needs the export's permission claims on `serviceaccounts`, `secrets`, `clusterroles` and `clusterrolebindings`
+    /// ([`access_claims`](crate::api::manifest::export::access_claims)), and an actor with a finalizer.
+    pub fn kubeconfig(&mut self, rights: impl Into<Vec<AccessRule>>) {
+        self.declared.access = Some(rights.into());
     }
 
     /// Lets one object of the kind count in each workspace: the oldest, by `creationTimestamp` and then uid. The others get `Superseded` in the

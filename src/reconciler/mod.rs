@@ -33,6 +33,7 @@
 //! }
 //! ```
 
+mod access;
 mod clients;
 mod config;
 mod context;
@@ -46,6 +47,7 @@ use async_trait::async_trait;
 use crate::api::meta::ServiceObject;
 use crate::api::reason::Reason;
 
+pub use access::{AccessRule, Kubeconfig};
 pub use clients::{Held, PlatformClient, Removal, WorkloadClient, WorkspaceClient};
 pub use config::{ProviderConfig, no_settings};
 pub use context::{ClusterContext, Context, Mode, TenantIdentity, Workspace};
@@ -54,7 +56,7 @@ pub use port::{CallError, Failure};
 pub use report::{Deletion, Recheck, Report, ReportedCondition, StatusFields};
 
 pub(crate) use clients::{decode_text, describe};
-pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble};
+pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble, add_finalizer};
 pub(crate) use inputs::{Declared, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
 

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::reconciler::add_finalizer;
+
 /// What to do with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -26,6 +28,13 @@ pub(crate) fn without(object: &Value, finalizer: &str) -> Option<Value> {
     let mut object = object.clone();
     *object.pointer_mut("/metadata/finalizers")? = Value::Array(kept);
     Some(object)
+}
+
+/// The object with the finalizer.
+pub(crate) fn with(object: &Value, finalizer: &str) -> Value {
+    let mut object = object.clone();
+    add_finalizer(&mut object, finalizer);
+    object
 }
 
 #[cfg(test)]

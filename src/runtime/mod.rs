@@ -3,6 +3,7 @@
 //! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` and `seat` (one call), `port` (the one
 //! writer), `shell` (the I/O around them). [`Runtime`] puts them together.
 
+mod access;
 mod admin;
 mod clock;
 mod core;
@@ -171,13 +172,16 @@ impl Runtime {
     /// Adds a reconciler, built over the inputs it declares.
     ///
     /// # Panics
-    /// With more than 255 reconcilers, or one whose actor owns no condition: the runtime would have no place for what it has to say.
+    /// With more than 255 reconcilers, or one whose actor owns no condition: the runtime would have no place for what it has to say. With one that asks for access to workspaces
+    /// and has no finalizer.
     #[must_use]
     pub fn serve<R: Reconciler>(mut self, build: impl FnOnce(&mut Inputs<R::Object>) -> R) -> Self {
         assert!(self.actors.len() < usize::from(u8::MAX), "one runtime serves 255 reconcilers at most");
         let seat = Seat::new(build);
-        let Actor { name, conditions, .. } = seat.actor();
+        let Actor { name, finalizer, conditions } = seat.actor();
         assert!(!conditions.is_empty(), "the actor {name} owns no condition");
+        let can_clean_up = finalizer.is_some() || !seat.wants_access();
+        assert!(can_clean_up, "the actor {name} asks for access to workspaces and has no finalizer with which to give it back");
         self.actors.push(Arc::new(seat));
         self
     }

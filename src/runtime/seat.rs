@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,16 +14,17 @@ use tracing::{error, info, warn};
 
 use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
-use crate::api::meta::{Kind, KindRef, OPERATION_ANNOTATION};
+use crate::api::meta::{Kind, KindRef};
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
-    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Mode, PlatformClient, PlatformInput, Port,
-    ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target, TenantIdentity, Topic,
-    Verb, Workspace, WorkspaceClient, decode_text,
+    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Kubeconfig, Mode, PlatformClient,
+    PlatformInput, Port, ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target,
+    TenantIdentity, Topic, Verb, Workspace, WorkspaceClient, decode_text,
 };
 
+use super::access::{Account, Refused};
 use super::clock::Moment;
 use super::finalizer::{self, Step};
 use super::port::Written;
@@ -31,6 +32,7 @@ use super::queue::Outcome;
 use super::raw::{Operation, Raw};
 use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
 use super::status;
+use look::{Admission, Looked};
 
 /// How long the reconciler's own part of a call may take. It is dropped then wherever it waits, in the middle of a request too; the status
 /// write that may follow a call in time has the deadline of one request more.
@@ -41,6 +43,8 @@ pub(crate) struct Seat<R: Reconciler> {
     reconciler: R,
     declared: Declared<R::Object>,
     actor: Actor,
+    /// Who kubeconfigs of workspaces are for, where they are asked for.
+    account: Option<Account>,
 }
 
 impl<R: Reconciler> Seat<R> {
@@ -48,10 +52,12 @@ impl<R: Reconciler> Seat<R> {
         let mut inputs = Inputs::new();
         let reconciler = build(&mut inputs);
         let actor = reconciler.actor();
-        Self { reconciler, declared: inputs.declared, actor }
+        let mut declared = inputs.declared;
+        let account = declared.access.take().map(|rights| Account::of(actor.name, rights));
+        Self { reconciler, declared, actor, account }
     }
 
-    fn context(&self, job: &mut Job, config: Arc<R::Config>, inside: Inside) -> Context<R::Config> {
+    fn context(&self, job: &mut Job, config: Arc<R::Config>, kubeconfig: Option<Kubeconfig>, inside: Inside) -> Context<R::Config> {
         let (logical_cluster, port) = (job.key.workspace.clone(), inside.port.clone());
         Context {
             identity: TenantIdentity::of(&logical_cluster),
@@ -59,7 +65,7 @@ impl<R: Reconciler> Seat<R> {
             config,
             now: job.moment.wall,
             clusters: ClusterContext {
-                control_plane: WorkspaceClient::new(port.clone(), &logical_cluster),
+                control_plane: WorkspaceClient::new(port.clone(), &logical_cluster).with_kubeconfig(kubeconfig),
                 workload: None,
                 platform: PlatformClient::new(port.clone()),
             },
@@ -79,7 +85,14 @@ impl<R: Reconciler> Seat<R> {
     }
 
     /// Calls the reconciler and writes what it says.
-    async fn call(&self, ctx: &Context<R::Config>, object: &R::Object, step: Step, moment: Moment) -> Result<Recheck, Trouble> {
+    async fn call(
+        &self,
+        ctx: &Context<R::Config>,
+        object: &R::Object,
+        step: Step,
+        admission: &Admission,
+        moment: Moment,
+    ) -> Result<Recheck, Trouble> {
         let verdict = match step {
             Step::CreateOrUpdate => Some(self.guarded(self.reconciler.create_or_update(ctx, object)).await?),
             Step::Delete => match self.guarded(self.reconciler.delete(ctx, object)).await? {
@@ -89,7 +102,10 @@ impl<R: Reconciler> Seat<R> {
         };
         match verdict {
             Some(report) => self.publish(ctx, report, moment).await,
-            None => self.release(ctx).await.map(|()| Recheck::OnChange).map_err(Trouble::Call),
+            None => {
+                self.leave(admission, object).await?;
+                self.release(ctx).await.map(|()| Recheck::OnChange).map_err(Trouble::Call)
+            }
         }
     }
 
@@ -178,6 +194,8 @@ enum Trouble {
         text: String,
     },
     Call(CallError),
+    /// There is no access to the workspace, where that is asked for.
+    NoAccess(Refused),
     /// The reconciler said what cannot be written; what.
     Misspoken(String),
     Panicked,
@@ -241,6 +259,10 @@ impl<R: Reconciler> Served for Seat<R> {
         self.declared.platform.iter().map(spec).collect()
     }
 
+    fn wants_access(&self) -> bool {
+        self.account.is_some()
+    }
+
     fn is_single(&self) -> bool {
         self.declared.single
     }
@@ -263,6 +285,7 @@ impl<R: Reconciler> Served for Seat<R> {
         Ok(config.map(|config| AnyConfig {
             poll: config.runtime().poll_interval(),
             allowed: config.runtime().allowed_workspaces().into(),
+            external: config.runtime().kcp.as_ref().and_then(|kcp| kcp.external_url.as_deref()).map(Arc::from),
             value: Arc::new(config),
         }))
     }
@@ -304,72 +327,18 @@ impl<R: Reconciler> Served for Seat<R> {
     async fn run(&self, mut job: Job) -> Ended {
         let live = Arc::new(std::mem::take(&mut job.port));
         let key = job.key.clone();
-        let (result, starved) = match job.raw.operation {
-            Operation::Ignore => (Ok(Recheck::OnChange), false),
+        let looked = match job.raw.operation {
+            Operation::Ignore => Looked::of(Ok(Recheck::OnChange)),
             Operation::None | Operation::Reconcile => self.look(&mut job, live.clone()).await,
         };
-        self.ended(&key, live.written(), result, starved)
+        self.ended(&key, live.written(), looked)
     }
 }
 
 impl<R: Reconciler> Seat<R> {
-    /// Looks at an object: takes away what a person asked for by it, then calls the reconciler, or says why not. Also whether an input was missing.
-    async fn look(&self, job: &mut Job, port: Arc<dyn Port>) -> (Result<Recheck, Trouble>, bool) {
-        let moment = job.moment;
-        let mut inside = self.inside(job, port, serde_json::from_str(&job.raw.body).unwrap_or_default());
-        if job.raw.operation == Operation::Reconcile
-            && let Err(error) = self.take_away_operation(&inside).await
-        {
-            return (Err(Trouble::Call(error)), false);
-        }
-        let (step, object) = {
-            let raw = &inside.snapshot.get_mut().raw;
-            (finalizer::next_step(raw), decode_text::<R::Object>(&job.raw.body))
-        };
-        let config = std::mem::replace(&mut job.config, Err(String::new()));
-        match (object, self.usable(job, &config, step)) {
-            (Err(problem), _) => {
-                let message = format!("the object cannot be read: {problem}");
-                (self.say(&inside, Reason::InvalidObject, &message, moment).await, false)
-            }
-            (Ok(_), _) if step == Step::CreateOrUpdate && job.superseded_by.is_some() => {
-                let first = job.superseded_by.take().map(|name| name.to_string()).unwrap_or_default();
-                let message = format!("only the oldest of this workspace counts, which is {first}; this one takes over when that is gone");
-                (self.say(&inside, Reason::Superseded, &message, moment).await, false)
-            }
-            (Ok(object), Some(config)) => {
-                let ctx = self.context(job, config, inside);
-                let result = self.call(&ctx, &object, step, moment).await;
-                (result, ctx.inside.starved.load(Ordering::Relaxed))
-            }
-            // What was decided stays; only where a decision is needed is its lack to be told.
-            (Ok(_), None) if status::holds(&inside.snapshot.get_mut().raw, self.actor.conditions[0]) => (Ok(Recheck::OnChange), true),
-            (Ok(_), None) => {
-                let message = config.err().unwrap_or_default();
-                (self.say(&inside, Reason::ConfigUnavailable, &message, moment).await, true)
-            }
-        }
-    }
-
-    /// What a call is made with: the configuration in force; a deletion does with the last one, and with the default where there was none.
-    fn usable(&self, job: &mut Job, config: &Result<AnyConfig, String>, step: Step) -> Option<Arc<R::Config>> {
-        let of = |config: &AnyConfig| config.value.clone().downcast::<R::Config>().ok();
-        let known = config.as_ref().ok().and_then(of);
-        let last = || job.last_config.as_ref().and_then(of).unwrap_or_default();
-        known.or_else(|| (step == Step::Delete).then(last))
-    }
-
-    async fn take_away_operation(&self, inside: &Inside) -> Result<(), CallError> {
-        let mut slim = inside.snapshot.lock().raw.clone();
-        if let Some(annotations) = slim.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-            annotations.remove(OPERATION_ANNOTATION);
-        }
-        self.send(inside, Verb::Replace(slim)).await
-    }
-
-    fn ended(&self, key: &ObjectKey, written: Vec<Written>, result: Result<Recheck, Trouble>, starved: bool) -> Ended {
+    fn ended(&self, key: &ObjectKey, written: Vec<Written>, Looked { result, starved, refresh }: Looked) -> Ended {
         let controller = self.actor.name;
-        let mut ended = Ended { outcome: Outcome::Settled, recheck: None, starved, written, failed: None };
+        let mut ended = Ended { outcome: Outcome::Settled, recheck: None, refresh, starved, written, failed: None };
         let (reason, text) = match result {
             Ok(Recheck::OnChange) => return ended,
             Ok(Recheck::After(wait)) if wait.is_zero() => {
@@ -394,6 +363,7 @@ impl<R: Reconciler> Seat<R> {
             }
             Err(Trouble::Error { reason, text, .. }) => (reason, Some(text)),
             Err(Trouble::Call(error)) => (error.reason(), Some(error.to_string())),
+            Err(Trouble::NoAccess(Refused { reason, message })) => (reason, Some(message)),
             Err(Trouble::Misspoken(problem)) => (Reason::ReconcileFailed, Some(format!("nothing was written: {problem}"))),
             Err(Trouble::Panicked) => {
                 error!(controller, %key, "the reconciler panicked; only this object is affected");
@@ -410,5 +380,6 @@ impl<R: Reconciler> Seat<R> {
     }
 }
 
+mod look;
 #[cfg(test)]
 mod tests;

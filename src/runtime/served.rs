@@ -13,6 +13,7 @@ use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::reconciler::{Actor, Fold, NameChange, Raised, Seen, Topic};
 
+use super::access::Minter;
 use super::clock::Moment;
 use super::port::{LivePort, Written};
 use super::queue::Outcome;
@@ -52,6 +53,8 @@ pub(crate) struct AnyConfig {
     pub(crate) poll: Option<Duration>,
     /// The rules for who is served.
     pub(crate) allowed: Arc<[String]>,
+    /// The address of kcp as a workload sees it.
+    pub(crate) external: Option<Arc<str>>,
 }
 
 /// What a configuration change is about: some topics, or everything.
@@ -71,7 +74,15 @@ pub(crate) struct Job {
     pub(crate) last_config: Option<AnyConfig>,
     /// Which object counts in place of this one.
     pub(crate) superseded_by: Option<ObjectName>,
+    /// The other objects of the kind in the workspace; only where access to it is asked for.
+    pub(crate) others: Vec<ObjectName>,
+    /// The claims that the workspace's bindings grant, as JSON; likewise.
+    pub(crate) claims: Arc<str>,
     pub(crate) port: LivePort,
+    /// The base URL of the workspace behind its virtual workspace.
+    pub(crate) base: String,
+    /// Where kubeconfigs of workspaces come from.
+    pub(crate) minter: Option<Arc<Minter>>,
     pub(crate) path: Option<String>,
     pub(crate) moment: Moment,
 }
@@ -82,6 +93,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Wait for this long, then look with inputs listed afresh.
     pub(crate) recheck: Option<Duration>,
+    /// What was handed out is to be replaced at this time.
+    pub(crate) refresh: Option<Duration>,
     /// An input could not be read: look again as soon as it can.
     pub(crate) starved: bool,
     pub(crate) written: Vec<Written>,
@@ -97,6 +110,8 @@ pub(crate) trait Served: Send + Sync {
     fn children(&self) -> &[KindRef];
     fn names(&self) -> Vec<NamesSpec>;
     fn views(&self) -> Vec<ViewSpec>;
+    /// Whether kubeconfigs of workspaces are asked for.
+    fn wants_access(&self) -> bool;
     /// Whether one object of the kind counts in each workspace.
     fn is_single(&self) -> bool;
     fn config_kind(&self) -> Option<KindRef>;

@@ -15,13 +15,14 @@ use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
 
 use super::RunError;
+use super::access::Minter;
 use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
 use super::judgement;
 use super::port::LivePort;
 use super::queue::{Outcome, Work};
 use super::raw::Raw;
-use super::rest::Source;
+use super::rest::{self, Source};
 use super::served::{Ended, Job, Served};
 use super::telemetry::Metrics;
 use super::transport::Transport;
@@ -52,6 +53,7 @@ struct Shell {
     core: Core,
     outside: Outside,
     actors: Vec<Arc<dyn Served>>,
+    minter: Arc<Minter>,
     events: mpsc::Sender<Event>,
     orders: BTreeMap<StreamId, Orders>,
     streams: JoinSet<StreamId>,
@@ -67,10 +69,12 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
     let (events, mut inbox) = mpsc::channel(EVENTS);
     let actors = setup.actors.clone();
     let core = Core::new(setup, outside.clock.moment());
+    let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone()));
     let mut shell = Shell {
         core,
         outside,
         actors,
+        minter,
         events,
         orders: BTreeMap::new(),
         streams: JoinSet::new(),
@@ -142,6 +146,7 @@ impl Shell {
                     }
                 }
                 Effect::Run(run) => self.start(*run),
+                Effect::Forget { workspace } => self.minter.forget(&workspace),
                 Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }
         }
@@ -172,11 +177,13 @@ impl Shell {
     }
 
     fn start(&mut self, run: Run) {
-        let Run { work, raw, endpoint, seen, config, last_config, superseded_by, path } = run;
+        let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
         let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base);
-        let job = Job { key: work.key.clone(), raw, seen, config, last_config, superseded_by, port, path, moment: clock.moment() };
+        let minter = Some(self.minter.clone());
+        let (key, moment, base) = (work.key.clone(), clock.moment(), rest::scoped(&endpoint, Some(&work.key.workspace)));
+        let job = Job { key, raw, seen, config, last_config, superseded_by, others, claims, port, base, minter, path, moment };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;
@@ -194,6 +201,7 @@ impl Shell {
                 let ended = Ended {
                     outcome: Outcome::Backoff,
                     recheck: None,
+                    refresh: None,
                     starved: false,
                     written: Vec::new(),
                     failed: Some(Reason::ReconcileFailed),

@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -19,7 +21,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::ConfigExt;
-use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
@@ -99,13 +101,17 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// The server's URL, and the way there.
-    async fn load(&self) -> Result<(String, Service), String> {
+    async fn load(&self) -> Result<(String, Ways), String> {
         if let Self::Service { wire, server, token } = self {
-            return Ok((server.clone(), with_token(wire.0.clone(), token)?));
+            let (bare, own) = (wire.0.clone(), with_token(wire.0.clone(), token)?);
+            return Ok((server.clone(), Ways { own, bare, authority: None }));
         }
-        let config = self.config().await?;
-        Ok((config.cluster_url.to_string(), service(&config)?))
+        let mut config = self.config().await?;
+        let own = service(&config)?;
+        // A client's certificate says who it is before any token does.
+        config.auth_info = AuthInfo::default();
+        let authority = config.root_cert.as_deref().map(authority);
+        Ok((config.cluster_url.to_string(), Ways { own, bare: service(&config)?, authority }))
     }
 
     async fn config(&self) -> Result<Config, String> {
@@ -125,6 +131,35 @@ impl Credentials {
             }
         }
     }
+}
+
+/// What credentials lead to.
+struct Ways {
+    /// As whoever the credentials are of.
+    own: Service,
+    /// As nobody: the request says who.
+    bare: Service,
+    /// The certificates that the server is known by, as a kubeconfig holds them.
+    authority: Option<String>,
+}
+
+/// Certificates as a kubeconfig holds them: PEM, in base64 once more.
+fn authority(certificates: &[Vec<u8>]) -> String {
+    let mut pem = String::new();
+    for certificate in certificates {
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        for line in BASE64.encode(certificate).as_bytes().chunks(64) {
+            pem.push_str(&String::from_utf8_lossy(line));
+            pem.push('\n');
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+    }
+    BASE64.encode(pem)
+}
+
+/// The bytes that a field of a Secret holds.
+pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
 }
 
 /// Refuses a kubeconfig whose current cluster is behind a proxy: no client here speaks to one, and a connection that goes around it is not
@@ -165,7 +200,7 @@ impl Ask {
 /// The shared client; cheap to clone by `Arc`.
 pub(crate) struct Transport {
     credentials: Credentials,
-    service: ArcSwap<Service>,
+    ways: ArcSwap<Ways>,
     last_reload: Mutex<Option<Instant>>,
     /// How many requests may wait for their headers at once.
     permits: Semaphore,
@@ -175,11 +210,11 @@ pub(crate) struct Transport {
 impl Transport {
     /// Reads the credentials and builds the client; connects to nothing yet.
     pub(crate) async fn new(credentials: Credentials, requests: usize) -> Result<Self, String> {
-        let (server, service) = credentials.load().await?;
+        let (server, ways) = credentials.load().await?;
         let server = server.trim_end_matches('/').to_owned();
         Ok(Self {
             credentials,
-            service: ArcSwap::from_pointee(service),
+            ways: ArcSwap::from_pointee(ways),
             last_reload: Mutex::new(None),
             permits: Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)),
             server,
@@ -191,26 +226,29 @@ impl Transport {
         &self.server
     }
 
-    /// Sends and reads the whole answer within `deadline`.
-    pub(crate) async fn send(&self, ask: &Ask, deadline: Duration) -> Result<Reply, String> {
-        let whole = async {
-            let response = self.open(ask).await?;
-            let (parts, body) = response.into_parts();
-            let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
-            Ok(Reply { status: parts.status, retry_after: retry_after(&parts.headers), body })
-        };
-        let deadline = if mutated(Mutant::NoListDeadline) { Duration::from_hours(24) } else { deadline };
-        tokio::time::timeout(deadline, whole).await.unwrap_or_else(|_| Err(format!("no answer within {} s", deadline.as_secs())))
+    /// The certificates that the server is known by, as a kubeconfig holds them; `None` where the system's are.
+    pub(crate) fn authority(&self) -> Option<String> {
+        self.ways.load().authority.clone()
     }
 
+    /// Sends and reads the whole answer within `deadline`.
+    pub(crate) async fn send(&self, ask: &Ask, deadline: Duration) -> Result<Reply, String> {
+        whole(self.open(ask), deadline).await
+    }
+
+    /// The same as somebody else, by a bearer token.
+    pub(crate) async fn send_as(&self, ask: &Ask, token: &SecretString, deadline: Duration) -> Result<Reply, String> {
+        let way = with_token(self.ways.load().bare.clone(), token)?;
+        whole(self.once(ask, &way), deadline).await
+    }
     /// Sends and returns once the headers are there; on a 401 reads the credentials again and sends once more, for a 401 is never half done.
     pub(crate) async fn open(&self, ask: &Ask) -> Result<Response<Body>, String> {
-        let used = self.service.load_full();
-        let response = self.once(ask, &used).await?;
+        let used = self.ways.load_full();
+        let response = self.once(ask, &used.own).await?;
         if response.status() != StatusCode::UNAUTHORIZED || !self.reload(&used).await {
             return Ok(response);
         }
-        self.once(ask, &self.service.load_full()).await
+        self.once(ask, &self.ways.load_full().own).await
     }
 
     async fn once(&self, ask: &Ask, service: &Service) -> Result<Response<Body>, String> {
@@ -226,12 +264,12 @@ impl Transport {
     }
 
     /// Whether others than those that were used are in force; many callers cause one reading, however late they hear of their refusal.
-    async fn reload(&self, used: &Arc<Service>) -> bool {
+    async fn reload(&self, used: &Arc<Ways>) -> bool {
         if matches!(self.credentials, Credentials::Service { .. }) {
             return false;
         }
         let mut last = self.last_reload.lock().await;
-        if !Arc::ptr_eq(used, &self.service.load_full()) {
+        if !Arc::ptr_eq(used, &self.ways.load_full()) {
             return true;
         }
         if last.is_some_and(|at| at.elapsed() < RELOAD_PAUSE) {
@@ -240,7 +278,7 @@ impl Transport {
         *last = Some(Instant::now());
         match self.credentials.load().await {
             Ok((_, fresh)) => {
-                self.service.store(Arc::new(fresh));
+                self.ways.store(Arc::new(fresh));
                 tracing::info!("the server refused the credentials; they were read again");
                 true
             }
@@ -250,6 +288,16 @@ impl Transport {
             }
         }
     }
+}
+
+async fn whole(opened: impl Future<Output = Result<Response<Body>, String>>, deadline: Duration) -> Result<Reply, String> {
+    let whole = async {
+        let (parts, body) = opened.await?.into_parts();
+        let body = Limited::new(body, MAX_ANSWER).collect().await.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
+        Ok(Reply { status: parts.status, retry_after: retry_after(&parts.headers), body })
+    };
+    let deadline = if mutated(Mutant::NoListDeadline) { Duration::from_hours(24) } else { deadline };
+    tokio::time::timeout(deadline, whole).await.unwrap_or_else(|_| Err(format!("no answer within {} s", deadline.as_secs())))
 }
 
 /// The wait that the server asks for, where it does so in seconds.

@@ -16,9 +16,9 @@ use crate::kinds::{ConfigMap, Toy};
 use crate::support::platform::{BINDINGS, EXPORTS, SOON, condition, eventually, gently};
 use crate::support::{Workspace, kcp};
 
-const TOYS: Resource = Resource::new("toys.test", "v1", "toys");
-const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresourceschemas");
-const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
+pub(crate) const TOYS: Resource = Resource::new("toys.test", "v1", "toys");
+pub(crate) const SCHEMAS: Resource = Resource::new("apis.kcp.io", "v1alpha1", "apiresourceschemas");
+pub(crate) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 /// Paints toys in colours of the tenant's `ConfigMap`.
@@ -55,7 +55,7 @@ impl Reconciler for Painter {
     }
 }
 
-fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     let condition = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "required": ["type"],
         "properties": {"type": {"type": "string"}}});
     let conditions = json!({"type": "array", "items": condition, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]});

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod access;
 mod backend;
 mod bindings;
 mod claims;

@@ -18,8 +18,13 @@ pub(crate) fn start() -> Result<Kcp, String> {
     receiver.recv().unwrap_or_else(|_| Err("the thread that starts it panicked".into()))
 }
 
+/// A user without rights of their own, and their token.
+pub(crate) const COURIER: &str = "courier-of-tests";
+
 async fn serve(started: &Sender<Result<Kcp, String>>) -> anyhow::Result<()> {
-    let server = Server::start(Options { started: jiff::Timestamp::now(), ..Options::default() }).await?;
+    let mut users = Options::default().users;
+    users.push((COURIER.into(), COURIER.into(), Vec::new()));
+    let server = Server::start(Options { started: jiff::Timestamp::now(), users, ..Options::default() }).await?;
     let mut kubeconfig = tempfile::NamedTempFile::new()?;
     kubeconfig.write_all(server.kubeconfig(&[]).as_bytes())?;
     let admin = AdminClient::from_kubeconfig(kubeconfig.path()).await?;

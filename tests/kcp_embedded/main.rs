@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+#[path = "../kcp/access.rs"]
+mod access;
 mod backend;
 #[path = "../kcp/bindings.rs"]
 mod bindings;

@@ -45,6 +45,20 @@ pub fn claims() -> Vec<Claim> {
     ]
 }
 
+/// What a provider's export asks for besides, whose reconcilers ask for kubeconfigs of tenants' workspaces: accounts, their tokens and their rights.
+///
+/// Whoever accepts the claims on roles lets the provider make itself administrator of the workspace: kcp does not check what a role gives away.
+pub fn access_claims() -> Vec<Claim> {
+    let whole = &["get", "create", "delete"];
+    let rbac = |resource, verbs| Claim { group: "rbac.authorization.k8s.io", resource, verbs, identity_hash: None };
+    vec![
+        Claim { group: "", resource: "serviceaccounts", verbs: whole, identity_hash: None },
+        Claim { group: "", resource: "secrets", verbs: whole, identity_hash: None },
+        rbac("clusterroles", &["get", "create", "update", "delete"]),
+        rbac("clusterrolebindings", whole),
+    ]
+}
+
 /// The `APIExport` (v1alpha2) that names the current schemas.
 pub fn export() -> Value {
     let resources = exported().map(|definition| resource(&definition));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::route::Way;
 use super::{Call, types};
 use crate::embedded::Version;
 use crate::embedded::access::{self, Attributes};
@@ -213,8 +214,11 @@ fn subjects(new: &mut Value) {
     }
 }
 
-/// Nobody gives more than they have.
+/// Nobody gives more than they have. Whoever writes through a virtual workspace has a warrant there, by which they are its administrator.
 fn roles(world: &World, call: &Call<'_>, workspace: &str, new: &Value, update: bool) -> Admitted {
+    if matches!(call.way, Way::Virtual { .. }) {
+        return Ok(());
+    }
     access::escalates(world, workspace, &call.user, new, update).map_or(Ok(()), Err)
 }
 

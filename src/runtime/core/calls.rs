@@ -1,14 +1,16 @@
 //! Pure: how a call begins and what follows from its end: our own writes are waited for, and the next look is planned.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::names::ObjectKey;
+use crate::api::names::{ObjectKey, ObjectName};
 use crate::mutants::{Mutant, mutated};
 use crate::runtime::clock::Moment;
 use crate::runtime::port::Written;
 use crate::runtime::queue::{Class, Outcome, Work};
 use crate::runtime::served::Ended;
 
+use super::actors::ActorState;
 use super::rechecks::Why;
 use super::streams::ShardId;
 use super::{Core, Effect, Run};
@@ -54,9 +56,20 @@ impl Core {
             config: actor.config.clone(),
             last_config: actor.last_config.clone(),
             superseded_by: actor.singles.as_ref().and_then(|singles| singles.instead_of(&work.key).cloned()),
+            others: self.others(actor, &work.key),
+            claims: if actor.served.wants_access() { self.shards.claims(entry.shard, &work.key.workspace) } else { Arc::from("") },
             path: self.paths.get(&work.key.workspace).cloned(),
         };
         Some((run, Begun { at: now.mono, raised: actor.raised, recoveries: self.recoveries, shard: entry.shard }))
+    }
+
+    /// Who else of a workspace is let into it, as far as anybody is.
+    fn others(&self, actor: &ActorState, key: &ObjectKey) -> Vec<ObjectName> {
+        if !actor.served.wants_access() {
+            return Vec::new();
+        }
+        let all = self.objects.in_workspace(actor.kind, &key.workspace);
+        all.filter(|other| *other != key && actor.index.holds(other)).map(|other| other.name.clone()).collect()
     }
 
     /// Takes note of a write while the call goes on: whoever its next write wakes must not be called over a cache that does not show this one.
@@ -79,7 +92,7 @@ impl Core {
     /// Takes back a call, with what it wrote and when it wants to be looked at again.
     pub(super) fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
         let Some(begun) = self.running.remove(work) else { return };
-        let Ended { outcome, recheck, starved, written, failed: _ } = ended;
+        let Ended { outcome, recheck, refresh, starved, written, failed: _ } = ended;
         let outcome = if mutated(Mutant::NoRetry) { Outcome::Settled } else { outcome };
         let mut owes = false;
         for write in &written {
@@ -116,6 +129,9 @@ impl Core {
                 self.rechecks.set(work.clone(), now.mono.saturating_add(wait), Why::Poll);
             }
             (None, _, _) => {}
+        }
+        if let Some(at) = refresh.filter(|_| outcome == Outcome::Settled) {
+            self.rechecks.set_sooner(work.clone(), at.max(now.mono), Why::Poll);
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) enum Effect {
     Order { stream: StreamId, order: Order },
     /// Run a call.
     Run(Box<Run>),
+    /// Forget what is kept for a workspace that has unbound.
+    Forget { workspace: LogicalCluster },
     /// Say in the configuration's status whether it is accepted.
     Judge { kind: KindRef, raw: Arc<Raw>, problems: Vec<FieldError> },
 }
@@ -101,6 +103,10 @@ pub(crate) struct Run {
     pub(crate) last_config: Option<AnyConfig>,
     /// Which object counts in place of this one.
     pub(crate) superseded_by: Option<ObjectName>,
+    /// The other objects of the kind in the workspace; only where access to it is asked for.
+    pub(crate) others: Vec<ObjectName>,
+    /// The claims that its bindings grant, as JSON; likewise.
+    pub(crate) claims: Arc<str>,
     /// The workspace's path, where a rule needed it.
     pub(crate) path: Option<String>,
 }

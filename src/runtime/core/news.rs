@@ -131,7 +131,7 @@ impl Core {
             Role::Config(kind) => self.take_config(now, kind, Some(raw)),
             Role::Platform(kind) => self.platform.upsert(kind, raw),
             Role::Workspaces(parent) => self.take_workspace(now, parent, &raw, true),
-            Role::Roster(shard) => self.take_binding(shard, &raw),
+            Role::Roster(shard) => self.take_binding(now, shard, &raw),
             Role::Objects(shard, kind) => {
                 let Some(key) = key(role, &raw) else { return };
                 // What we have written ourselves is no news from outside: whoever waits for us goes first. A stream often shows a write before its

@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use crate::api::kcp::{Binding, EndpointSlice};
 use crate::api::names::LogicalCluster;
 use crate::runtime::clock::Moment;
+use crate::runtime::queue::Class;
 use crate::runtime::raw::Raw;
 use crate::runtime::watch::orders::Order;
 
@@ -21,6 +22,14 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Workspaces that are remembered as torn away from their objects: most of them never bind again.
 const MAX_TORN: usize = 1024;
 
+/// What is known of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bond {
+    bound: bool,
+    /// The claims that are granted, as text; only where a reconciler asks for access.
+    granted: Box<str>,
+}
+
 /// The endpoints of the slice and those that left it within the grace, and who is bound behind them.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
@@ -30,8 +39,8 @@ pub(super) struct Shards {
     last: u32,
     live: BTreeSet<ShardId>,
     leaving: BTreeMap<ShardId, Duration>,
-    /// The bindings of each workspace by name, and whether each is bound: one that never was may be deleted beside the one that counts.
-    roster: BTreeMap<(ShardId, LogicalCluster), BTreeMap<Arc<str>, bool>>,
+    /// The bindings of each workspace by name: one that never was bound may be deleted beside the one that counts.
+    roster: BTreeMap<(ShardId, LogicalCluster), BTreeMap<Arc<str>, Bond>>,
     /// Workspaces that unbound while objects of theirs were seen: a new binding may adopt those, of which no watch would tell.
     torn: BTreeSet<(ShardId, LogicalCluster)>,
 }
@@ -64,6 +73,12 @@ impl Shards {
     /// Whether a slice was ever seen.
     pub(super) const fn has_slice(&self) -> bool {
         self.has_slice
+    }
+
+    /// What the bindings of a workspace grant, one list after the other.
+    pub(super) fn claims(&self, shard: ShardId, workspace: &LogicalCluster) -> Arc<str> {
+        let bonds = self.roster.get(&(shard, workspace.clone())).into_iter().flat_map(BTreeMap::values);
+        bonds.map(|bond| &*bond.granted).collect::<String>().into()
     }
 
     /// How many workspaces bind the export.
@@ -134,17 +149,39 @@ impl Core {
     }
 
     /// Takes a binding as the roster shows it: a kind that is not served yet is about to be.
-    pub(super) fn take_binding(&mut self, shard: ShardId, raw: &Raw) {
+    pub(super) fn take_binding(&mut self, now: Moment, shard: ShardId, raw: &Raw) {
         let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
-        let bound = serde_json::from_str::<Binding>(&raw.body).is_ok_and(|binding| binding.status.phase == "Bound");
-        if bound && self.shards.torn.remove(&(shard, workspace.clone())) {
+        let Binding { status } = serde_json::from_str(&raw.body).unwrap_or_default();
+        let granted = if self.actors.iter().any(|actor| actor.served.wants_access()) {
+            status.applied_permission_claims.to_string()
+        } else {
+            String::new()
+        };
+        let bond = Bond { bound: status.phase == "Bound", granted: granted.into() };
+        if bond.bound && self.shards.torn.remove(&(shard, workspace.clone())) {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
             self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Refresh)));
         }
-        let before = self.shards.roster.entry((shard, workspace)).or_default().insert(raw.name.name.clone(), bound);
-        if before != Some(bound) {
+        let bonds = self.shards.roster.entry((shard, workspace.clone())).or_default();
+        let before = bonds.insert(raw.name.name.clone(), bond.clone());
+        if before.as_ref().is_some_and(|before| before.granted != bond.granted) {
+            self.look_at_access(now, &workspace);
+        }
+        if before.map(|before| before.bound) != Some(bond.bound) {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
             self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Nudge)));
+        }
+    }
+
+    /// Whoever needs access to a workspace is looked at: what its binding grants has changed.
+    fn look_at_access(&mut self, now: Moment, workspace: &LogicalCluster) {
+        let mut stirred = Vec::new();
+        for (actor, state) in self.actors.iter().enumerate().filter(|(_, state)| state.served.wants_access()) {
+            let Ok(actor) = u8::try_from(actor) else { continue };
+            stirred.extend(self.objects.in_workspace(state.kind, workspace).map(|key| (actor, key.clone())));
+        }
+        for (actor, key) in stirred {
+            self.enqueue(now, actor, &key, Class::Fresh);
         }
     }
 
@@ -159,6 +196,7 @@ impl Core {
                 self.shards.torn.insert((shard, workspace.clone()));
             }
             self.forget(now, shard, Some(workspace));
+            self.effects.push(Effect::Forget { workspace: workspace.clone() });
         }
     }
 
@@ -172,7 +210,7 @@ impl Core {
         }
         // What came goes first, so that a binding that was replaced by another is not taken for the last one.
         for raw in items {
-            self.take_binding(shard, raw);
+            self.take_binding(now, shard, raw);
         }
         for (workspace, name) in gone {
             self.drop_binding(now, shard, &workspace, &name);

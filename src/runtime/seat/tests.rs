@@ -94,7 +94,7 @@ fn toy(generation: i64) -> Value {
 }
 
 async fn call(says: Says, object: &Value, configured: bool) -> Ended {
-    let config = AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]) };
+    let config = AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]), external: None };
     let raw = Raw::read(&object.to_string(), Keep::Body).unwrap();
     let job = Job {
         key: ObjectKey::new(LogicalCluster::new("1abc"), raw.name.clone()),
@@ -103,7 +103,11 @@ async fn call(says: Says, object: &Value, configured: bool) -> Ended {
         config: if configured { Ok(config) } else { Err("it cannot be read".into()) },
         last_config: None,
         superseded_by: None,
+        others: Vec::new(),
+        claims: Arc::from(""),
         port: LivePort::default(),
+        base: String::new(),
+        minter: None,
         path: None,
         moment: Moment { mono: Duration::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
     };

@@ -114,6 +114,10 @@ impl Served for Fake {
         if self.parts { vec![spec] } else { Vec::new() }
     }
 
+    fn wants_access(&self) -> bool {
+        false
+    }
+
     fn is_single(&self) -> bool {
         false
     }
@@ -124,13 +128,13 @@ impl Served for Fake {
 
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>> {
         let Some(raw) = raw else {
-            return Ok(Some(AnyConfig { value: Arc::new("default".to_owned()), poll: None, allowed: Arc::from([]) }));
+            return Ok(Some(AnyConfig { value: Arc::new("default".to_owned()), poll: None, allowed: Arc::from([]), external: None }));
         };
         let body: Value = serde_json::from_str(&raw.body).unwrap();
         let text = body["spec"]["text"].as_str().ok_or_else(|| vec![FieldError::new("spec.text", "is missing")])?;
         let poll = body["spec"]["poll"].as_u64().map(Duration::from_secs);
         let allowed = body["spec"]["allowed"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed }))
+        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed, external: None }))
     }
 
     fn config_change(&self, _: &AnyConfig, _: &AnyConfig) -> ConfigChange {
@@ -176,7 +180,7 @@ fn work(actor: u8, workspace: &str, name: &str) -> Work {
 }
 
 fn settled() -> Ended {
-    Ended { outcome: Outcome::Settled, recheck: None, starved: false, written: Vec::new(), failed: None }
+    Ended { outcome: Outcome::Settled, recheck: None, refresh: None, starved: false, written: Vec::new(), failed: None }
 }
 
 fn wrote(kind: KindRef, name: &str, uid: &str, version: Option<u64>) -> Ended {
@@ -200,6 +204,7 @@ struct World {
     /// Everything else since it was last taken.
     orders: Vec<(String, Order)>,
     judged: Vec<Vec<FieldError>>,
+    forgotten: Vec<LogicalCluster>,
 }
 
 impl World {
@@ -220,6 +225,7 @@ impl World {
             running: BTreeMap::new(),
             orders: Vec::new(),
             judged: Vec::new(),
+            forgotten: Vec::new(),
         };
         world.settle();
         world
@@ -327,6 +333,7 @@ impl World {
                     let url = self.streams.iter().find(|(_, open)| **open == stream).map(|(url, _)| url.clone());
                     self.orders.extend(url.map(|url| (url, order)));
                 }
+                Effect::Forget { workspace } => self.forgotten.push(workspace),
                 Effect::Run(run) => {
                     begun.push(run.work.clone());
                     assert!(self.running.insert(run.work.clone(), *run).is_none(), "one work ran twice at once");

@@ -245,7 +245,7 @@ impl Server {
 }
 
 fn copy(run: &Run) -> Run {
-    let Run { work, raw, endpoint, seen, config, last_config, superseded_by, path } = run;
+    let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path } = run;
     Run {
         work: work.clone(),
         raw: raw.clone(),
@@ -254,6 +254,8 @@ fn copy(run: &Run) -> Run {
         config: config.clone(),
         last_config: last_config.clone(),
         superseded_by: superseded_by.clone(),
+        others: others.clone(),
+        claims: claims.clone(),
         path: path.clone(),
     }
 }
