@@ -132,6 +132,20 @@ impl ControlPlane {
         self.inner.world.lock().closed.grow();
     }
 
+    /// A shard is reached by another URL from now on, as after a change of its address: endpoint slices say so, the old URL answers 503 and its
+    /// watches end. Shards are counted from 0; without one of this number nothing happens. The first shard also is the front of the whole, which
+    /// stays where it is.
+    pub fn move_shard(&self, shard: usize) {
+        {
+            let mut world = self.inner.world.lock();
+            world.now = self.now();
+            world.move_shard(shard);
+            world.closed.grow();
+            self.inner.settle(&mut world);
+        }
+        self.drive();
+    }
+
     /// Forgets all past changes: watches and pages of older versions are 410 from now on.
     pub fn compact(&self) {
         for shard in &mut self.inner.world.lock().shards {

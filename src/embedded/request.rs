@@ -101,12 +101,14 @@ pub(crate) struct Request {
     pub(crate) raw_path: String,
     /// The shard that was asked: the prefix `/shards/<number>` names another than the first.
     pub(crate) shard: usize,
+    /// How often the shard had moved when the URL was valid: that many zeros stand before its number. `None` without a prefix.
+    pub(crate) moves: Option<usize>,
 }
 
 impl Request {
     pub(crate) fn parse(method: Method, uri: &http::Uri, headers: &HeaderMap, body: Bytes) -> Self {
         let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok()).unwrap_or_default().to_owned();
-        let (shard, path) = shard(uri.path());
+        let (shard, moves, path) = shard(uri.path());
         let (door, rest) = door(path);
         let impersonation = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
         let bearer = text(AUTHORIZATION);
@@ -123,6 +125,7 @@ impl Request {
             body,
             raw_path: uri.path().to_owned(),
             shard,
+            moves,
         }
     }
 
@@ -162,9 +165,12 @@ impl Request {
     }
 }
 
-fn shard(path: &str) -> (usize, &str) {
-    let numbered = path.strip_prefix("/shards/").map(head).and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
-    numbered.unwrap_or((0, path))
+fn shard(path: &str) -> (usize, Option<usize>, &str) {
+    let numbered = path.strip_prefix("/shards/").map(head).and_then(|(number, rest)| {
+        let shard: usize = number.parse().ok()?;
+        Some((shard, number.len().checked_sub(shard.to_string().len()), rest))
+    });
+    numbered.unwrap_or((0, None, path))
 }
 
 fn door(path: &str) -> (Door, &str) {

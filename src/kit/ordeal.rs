@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::api::names::LogicalCluster;
@@ -138,6 +140,17 @@ impl World {
     /// Lets faults strike at random.
     pub fn let_loose(&self, chaos: Chaos) {
         self.shared.faults.let_loose(chaos);
+    }
+
+    /// Nobody reaches the virtual workspaces of a shard for a while; shards are counted from 0. Its streams end.
+    pub fn cut_off(&self, shard: usize, lasts: Duration) {
+        self.shared.faults.cut_off(shard, lasts);
+        self.control_plane().close_watches();
+    }
+
+    /// What clocks of processes that start from now on are ahead of the world's, or behind it: a machine with a wrong clock.
+    pub fn skew(&self, by: SignedDuration) {
+        self.shared.runs.skew(by);
     }
 
     /// Ends all faults, those too that last.

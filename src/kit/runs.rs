@@ -75,6 +75,8 @@ struct Inner {
     /// Groups of processes that died and are to be started again.
     dead: usize,
     crashes: u64,
+    /// How far clocks of processes that start are ahead.
+    skew: SignedDuration,
     on_crash: Option<OnCrash>,
 }
 
@@ -103,10 +105,16 @@ impl Runs {
         self.inner.lock().runs.push(Run::start(options, build));
     }
 
-    /// Starts it at the time that it is now.
+    /// Starts it at the time that its clock says it is now.
     pub(super) fn start_again(&self, options: Options, build: Build) {
-        let origin = options.origin.map(|origin| Origin { wall: self.wall.now(), ..origin });
+        let (now, skew) = (self.wall.now(), self.inner.lock().skew);
+        let wall = now.checked_add(skew).unwrap_or(now);
+        let origin = options.origin.map(|origin| Origin { wall, ..origin });
         self.start(Options { origin, ..options }, build);
+    }
+
+    pub(super) fn skew(&self, by: SignedDuration) {
+        self.inner.lock().skew = by;
     }
 
     pub(super) fn crash(&self) {

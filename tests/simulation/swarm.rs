@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use jiff::SignedDuration;
 use kcp_provider_runtime::api::manifest::binding::binding;
 use kcp_provider_runtime::api::manifest::export::Claim;
 use kcp_provider_runtime::api::manifest::{export, samples};
@@ -27,7 +28,11 @@ const CLUSTERS: &str = "/apis/kubernetes.edge-connect.eu/v1alpha1/namespaces/def
 const ACCOUNTS: &str = "/apis/provider.edge-connect.eu/v1alpha1/providers";
 const OFFERINGS: &str = "/apis/provider.kubernetes.edge-connect.eu/v1alpha1/kubernetesclusterofferings";
 const TYPES: &str = "/apis/provider.edge-connect.eu/v1alpha1/virtualmachinetypes";
+const CONFIGURATION: &str = "/apis/config.edge-connect.eu/v1alpha1/providerconfigs/kcm";
 const BINDING: &str = "/apis/apis.kcp.io/v1alpha2/apibindings/kubernetes.edge-connect.eu";
+
+/// How far the clocks of machines are ahead, in seconds.
+const CLOCKS: [i64; 7] = [-86_400, -3600, -30, 0, 30, 3600, 86_400];
 
 /// A server whose controllers take their time: what lost its owner is there for a while, and so is what was unbound.
 const LAZY: Timing =
@@ -122,7 +127,7 @@ struct Days<'a> {
 
 async fn told(world: &World, beginning: &Beginning) {
     let mut dice = Dice::new(world.seed(), 0);
-    let book = observe(world, beginning.checker.clone().in_trouble());
+    let book = observe(world, beginning.checker.clone().in_trouble().with_clocks(CLOCKS.map(SignedDuration::from_secs)));
     serve(world, &beginning.token);
     let minutes = 1 + dice.below(5);
     let lasts = Duration::from_mins(minutes);
@@ -140,6 +145,8 @@ async fn told(world: &World, beginning: &Beginning) {
         sound(&book);
     }
     world.cease();
+    world.skew(SignedDuration::ZERO);
+    world.provider().client().apply(CONFIGURATION, &samples::provider_config()).await;
     world.advance(PATIENCE).await;
     world.settled().await;
     at_rest(&book);
@@ -186,6 +193,10 @@ impl Days<'_> {
             (2, 12),
             (2, 13),
             (1, 14),
+            (2, 15),
+            (2, 16),
+            (2, 17),
+            (2, 18),
         ]);
         match what {
             0 => self.order().await,
@@ -212,7 +223,11 @@ impl Days<'_> {
             11 => self.world.crash(),
             12 => self.world.control_plane().close_watches(),
             13 => self.world.control_plane().compact(),
-            _ => self.end_of_a_workspace().await,
+            14 => self.end_of_a_workspace().await,
+            15 => self.claims().await,
+            16 => self.configuration().await,
+            17 => self.shard(),
+            _ => self.clock(),
         }
     }
 
@@ -347,6 +362,55 @@ impl Days<'_> {
             let claims: Vec<Value> = export::claims().iter().map(Claim::to_value).collect();
             tenant.client().apply(BINDING, &binding("root:provider", "kubernetes.edge-connect.eu", &claims)).await;
         }
+    }
+
+    /// A tenant takes some permission away, or gives all.
+    async fn claims(&mut self) {
+        let tenant = self.tenant();
+        if tenant.client().get(BINDING).await.ok().is_err() {
+            return;
+        }
+        let gives_all = self.dice.percent(50);
+        let mut claims: Vec<Value> = export::claims().iter().map(Claim::to_value).collect();
+        let which = usize::try_from(self.dice.below(claims.len() as u64)).unwrap_or_default();
+        let mut binding = binding("root:provider", "kubernetes.edge-connect.eu", &std::mem::take(&mut claims));
+        if !gives_all {
+            binding["spec"]["permissionClaims"][which]["state"] = "Rejected".into();
+        }
+        tenant.client().apply(BINDING, &binding).await;
+    }
+
+    /// The platform's configuration goes, is wrong, or says something else.
+    async fn configuration(&mut self) {
+        let provider = self.world.provider().client().clone();
+        let mut config = samples::provider_config();
+        match self.dice.below(4) {
+            0 => {
+                provider.delete(CONFIGURATION).await;
+                return;
+            }
+            1 => config["spec"]["kcp"] = json!({"allowedWorkspaces": ["root:*:nowhere:**"]}),
+            2 => config["spec"]["scheduling"]["unschedulableRequeue"] = "0s".into(),
+            _ => config["spec"]["scheduling"]["unschedulableRequeue"] = "2m".into(),
+        }
+        provider.apply(CONFIGURATION, &config).await;
+    }
+
+    /// A shard cannot be reached for a while, or is somewhere else.
+    fn shard(&mut self) {
+        let shard = usize::from(self.dice.percent(50));
+        if self.dice.percent(50) {
+            self.world.cut_off(shard, Duration::from_secs(5 + self.dice.below(120)));
+        } else {
+            self.world.control_plane().move_shard(shard);
+        }
+    }
+
+    /// The machine of the next process has a wrong clock.
+    fn clock(&mut self) {
+        let by = *self.dice.one(&CLOCKS);
+        self.world.skew(SignedDuration::from_secs(by));
+        self.world.crash();
     }
 
     async fn end_of_a_workspace(&mut self) {

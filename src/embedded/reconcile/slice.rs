@@ -20,10 +20,21 @@ impl World {
         }
     }
 
-    /// Where a shard serves an export. The first one is reached without a prefix.
+    /// Where a shard serves an export. The first one is reached without a prefix until it moves.
     pub(crate) fn endpoint(&self, shard: usize, workspace: &str, export: &str) -> String {
-        let prefix = if shard == 0 { String::new() } else { format!("/shards/{shard}") };
+        let moves = self.shards.get(shard).map_or(0, |shard| shard.moves);
+        let prefix = if shard == 0 && moves == 0 { String::new() } else { format!("/shards/{}{shard}", "0".repeat(moves)) };
         format!("{}{prefix}/services/apiexport/{workspace}/{export}", self.options.url)
+    }
+
+    /// A shard is at another URL from now on. Every slice learns of it as of any other change.
+    pub(crate) fn move_shard(&mut self, shard: usize) {
+        let Some(moved) = self.shards.get_mut(shard) else { return };
+        moved.moves += 1;
+        let exports: Vec<_> = self.bindings.keys().cloned().collect();
+        for (workspace, export) in exports {
+            self.ask_for_slice(&workspace, &export);
+        }
     }
 
     /// Every shard applies its own endpoint.

@@ -23,6 +23,9 @@ pub(super) fn serve(world: &mut World, request: &Request) -> Answer {
     if request.shard >= world.shards.len() {
         return Err(unresolved(&user, request));
     }
+    if request.moves.is_some_and(|moves| moves != world.shards[request.shard].moves) {
+        return Err(Refusal::plain(503, "the shard is no longer here"));
+    }
     match &request.door {
         Door::Direct(workspace) => direct(world, request, &user, workspace),
         Door::Virtual { provider, export, workspace } => virtually(world, request, &user, [provider, export, workspace]),

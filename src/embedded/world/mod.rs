@@ -29,6 +29,8 @@ pub(crate) use tasks::{Task, Tasks};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shard {
     pub(crate) name: String,
+    /// How often it got another URL.
+    pub(crate) moves: usize,
     pub(crate) store: Store,
     /// In how many workspaces of the shard each stored kind is served.
     pub(crate) served: BTreeMap<Arc<str>, usize>,

@@ -60,6 +60,8 @@ struct State {
     unauthorized: Option<Instant>,
     forbidden: Option<Instant>,
     storms: BTreeMap<String, u8>,
+    /// Shards that nobody reaches, until then.
+    cut_off: BTreeMap<usize, Instant>,
     disturb: Option<Disturbance>,
 }
 
@@ -143,9 +145,17 @@ impl Faults {
         self.strike(Site::Call(at), Target::Call)
     }
 
-    fn lasting(&self) -> Option<Lasting> {
+    /// Nobody reaches the virtual workspaces of this shard for a while.
+    pub(super) fn cut_off(&self, shard: usize, lasts: Duration) {
+        self.0.lock().cut_off.insert(shard, Instant::now() + lasts);
+    }
+
+    fn lasting(&self, path: &str) -> Option<Lasting> {
         let state = self.0.lock();
         let now = Instant::now();
+        if shard_of(path).and_then(|shard| state.cut_off.get(&shard)).is_some_and(|until| now < *until) {
+            return Some(Lasting::Down);
+        }
         let holds = |until: Option<Instant>| until.is_some_and(|until| now < until);
         let all = [(state.down, Lasting::Down), (state.unauthorized, Lasting::Unauthorized), (state.forbidden, Lasting::Forbidden)];
         all.into_iter().find(|(until, _)| holds(*until)).map(|(_, lasting)| lasting)
@@ -182,6 +192,14 @@ impl State {
         }
         let which = dice.draw() % possible.len() as u64;
         usize::try_from(which).ok().and_then(|which| possible.get(which).copied())
+    }
+}
+
+/// The shard by whose virtual workspace a request goes.
+fn shard_of(path: &str) -> Option<usize> {
+    match path.strip_prefix("/shards/") {
+        Some(rest) => rest.split('/').next()?.parse().ok(),
+        None => path.starts_with("/services/apiexport/").then_some(0),
     }
 }
 

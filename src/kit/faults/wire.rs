@@ -79,7 +79,7 @@ impl Tap {
             Some(Fault::Stale) => return Ok(self.stale(request, target).await),
             _ => {}
         }
-        match self.faults.lasting() {
+        match self.faults.lasting(&path) {
             Some(Lasting::Down) => return Err(reset()),
             Some(Lasting::Unauthorized) => return Ok(refusal(401)),
             Some(Lasting::Forbidden) => return Ok(refusal(403)),

@@ -118,8 +118,8 @@ fn tenants(step: &Step<'_>) -> Vec<KubernetesCluster> {
     lately(step.state, &past, |other| *other == own).iter().filter_map(|state| read(state.get(&own)?)).collect()
 }
 
-/// Combinations that are tried: far more than any decision was seen to need.
-const COMBINATIONS: usize = 100_000;
+/// Combinations that are tried: more than a minute of rush among everybody makes.
+const COMBINATIONS: usize = 1_000_000;
 
 /// Whether some combination of inputs that were lately there is as wanted, each input with a lag of its own; else what the first ones come to.
 ///

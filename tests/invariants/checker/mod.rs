@@ -15,6 +15,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::SignedDuration;
 use serde_json::Value;
 
 pub(crate) use event::{Event, Key, Principal};
@@ -106,6 +107,12 @@ impl Checker {
     /// The same from here on, where faults make everything later: an older past counts, but for what was before now.
     pub(crate) fn in_trouble(mut self) -> Self {
         self.memory.in_trouble();
+        self
+    }
+
+    /// Processes may have clocks that are so far ahead of the server's, or behind it.
+    pub(crate) fn with_clocks(mut self, ahead: impl IntoIterator<Item = SignedDuration>) -> Self {
+        self.memory.clocks.extend(ahead);
         self
     }
 

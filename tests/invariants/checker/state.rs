@@ -53,6 +53,8 @@ pub(crate) struct Past {
 pub(crate) struct Memory {
     /// For how long the past counts.
     window: SignedDuration,
+    /// How far the clocks of processes may be ahead.
+    pub(crate) clocks: Vec<SignedDuration>,
     /// The time of the latest event.
     latest: Timestamp,
     /// The pin of tenant objects, by uid, that carried the finalizer and still do as far as we are concerned.
@@ -73,6 +75,7 @@ impl Default for Memory {
     fn default() -> Self {
         Self {
             window: WINDOW,
+            clocks: vec![SignedDuration::ZERO],
             latest: Timestamp::MIN,
             held: BTreeMap::new(),
             ended: Vec::new(),
@@ -95,6 +98,8 @@ impl Memory {
     pub(crate) fn not_served(&mut self, kind: &str, state: &State) {
         self.listed.insert(kind.to_owned());
         let until = self.latest;
+        // Going back: first nothing is there, then everything is again as it was.
+        self.past.extend(state.all(kind).map(|(key, object)| Past { until, key: key.clone(), before: Some(object.clone()) }));
         self.past.extend(state.all(kind).map(|(key, _)| Past { until, key: key.clone(), before: None }));
     }
 
