@@ -118,6 +118,19 @@ impl Workspace {
         self.look(K::REF, &object_name(K::REF, name)).await.ok()
     }
 
+    /// The Kubernetes Events about an object of this kind and name, each incarnation's, in the order of their names: `reason`, `message`, `count`.
+    /// The world's export has to claim them: events, create and patch.
+    pub async fn events<K: Kind>(&self, name: &str) -> Vec<Value> {
+        let ObjectName { namespace, name } = object_name(K::REF, name);
+        let namespace = if namespace.is_empty() { "default" } else { &*namespace };
+        let listed = self.client.get(&format!("/api/v1/namespaces/{namespace}/events")).await.ok().unwrap_or_default();
+        let about = |event: &&Value| {
+            let object = &event["involvedObject"];
+            object["apiVersion"] == K::REF.api_version() && object["kind"] == K::REF.kind && object["name"] == *name
+        };
+        listed["items"].as_array().into_iter().flatten().filter(about).cloned().collect()
+    }
+
     /// Asks for an object's deletion, as its tenant does; finalizers may keep it: see [`Self::gone`].
     ///
     /// # Panics

@@ -27,7 +27,8 @@ impl Ending {
     /// From all that changed: where, before, after.
     pub(super) fn of(changes: Vec<(String, Option<Value>, Option<Value>)>) -> Self {
         let mut ending = BTreeMap::new();
-        for (place, before, after) in changes {
+        // Events tell what happened on the way, which differs with what went wrong.
+        for (place, before, after) in changes.into_iter().filter(|(place, ..)| !place.starts_with("events ")) {
             let (before, after) = (before.map(essence), after.map(essence));
             if before != after {
                 ending.insert(place, after.unwrap_or_default());
