@@ -36,7 +36,7 @@ pub mod reconciler;
 pub mod runtime;
 
 pub use reconciler::{
-    AccessRule, Actor, CallError, Child, ClusterContext, Context, Deletion, Failure, Held, Inputs, Kubeconfig, Mode, NameChange, Names,
-    Objects, Platform, PlatformClient, ProviderConfig, Recheck, ReconcileError, Reconciler, Removal, Report, ReportedCondition,
-    StatusFields, TenantIdentity, Topic, Unavailable, View, WorkloadClient, Workspace, WorkspaceClient,
+    AccessRule, Actor, CallError, Child, ClusterContext, Context, Deletion, Event, EventType, Failure, Held, Inputs, Kubeconfig, Mode,
+    NameChange, Names, Objects, Platform, PlatformClient, ProviderConfig, Recheck, ReconcileError, Reconciler, Removal, Report,
+    ReportedCondition, StatusFields, TenantIdentity, Topic, Unavailable, View, WorkloadClient, Workspace, WorkspaceClient,
 };

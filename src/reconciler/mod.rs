@@ -37,6 +37,7 @@ mod access;
 mod clients;
 mod config;
 mod context;
+mod event;
 mod inputs;
 mod merge;
 mod port;
@@ -51,6 +52,7 @@ pub use access::{AccessRule, Kubeconfig};
 pub use clients::{Held, PlatformClient, Removal, WorkloadClient, WorkspaceClient};
 pub use config::{ProviderConfig, no_settings};
 pub use context::{ClusterContext, Context, Mode, TenantIdentity, Workspace};
+pub use event::{Event, EventType};
 pub use inputs::{Child, Inputs, NameChange, Names, Objects, Platform, Topic, Unavailable, View};
 pub use port::{CallError, Failure};
 pub use report::{Deletion, Recheck, Report, ReportedCondition, StatusFields};
@@ -59,6 +61,7 @@ pub(crate) use clients::{decode_text, describe};
 pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble, add_finalizer};
 pub(crate) use inputs::{Declared, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
+pub(crate) use report::cut;
 
 /// Everything a provider team writes for one Service API kind.
 ///

@@ -6,8 +6,22 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::api::condition::ConditionStatus;
+use crate::api::condition::{self, Condition, ConditionStatus};
 use crate::api::reason::Reason;
+
+use super::event::Event;
+
+/// Bytes of a message at most, of a condition's and of an event's.
+const MAX_MESSAGE: usize = 1024;
+
+/// The message, at most 1 KiB of it, cut between characters.
+pub(crate) fn cut(message: &str) -> &str {
+    let mut end = message.len().min(MAX_MESSAGE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    &message[..end]
+}
 
 /// The status fields that one reconciler alone owns: anything that serialises to a JSON object; `()` stands for none.
 pub trait StatusFields: Serialize + Send + Sync + 'static {}
@@ -31,6 +45,14 @@ impl ReportedCondition {
     /// A condition with all its parts.
     pub fn new(type_: &'static str, status: impl Into<ConditionStatus>, reason: Reason, message: impl Into<String>) -> Self {
         Self { type_, status: status.into(), reason, message: message.into() }
+    }
+
+    /// Whether an object that shows these conditions does not say this yet: another status, reason or message, or no such condition. That it is
+    /// said of a newer generation is no news. What an event is worth telling of: see [`Report::with_event`].
+    pub fn is_news_to(&self, shown: &[Condition]) -> bool {
+        condition::find(shown, self.type_).is_none_or(|shown| {
+            (shown.status, shown.reason.as_str(), shown.message.as_str()) != (self.status, self.reason.as_str(), cut(&self.message))
+        })
     }
 }
 
@@ -57,22 +79,36 @@ pub struct Report<S = ()> {
     /// `None` leaves the fields as they are.
     pub(crate) status: Option<S>,
     pub(crate) recheck: Recheck,
+    pub(crate) events: Vec<Event>,
 }
 
 impl<S: StatusFields> Report<S> {
     /// A report with these status fields and no condition yet; looked at again on change.
     pub const fn new(status: S) -> Self {
-        Self { conditions: Vec::new(), status: Some(status), recheck: Recheck::OnChange }
+        Self { conditions: Vec::new(), status: Some(status), recheck: Recheck::OnChange, events: Vec::new() }
     }
 
     /// Leaves the status fields as they are, and without a condition added the status altogether: there is nothing new to say.
     pub const fn unchanged() -> Self {
-        Self { conditions: Vec::new(), status: None, recheck: Recheck::OnChange }
+        Self { conditions: Vec::new(), status: None, recheck: Recheck::OnChange, events: Vec::new() }
     }
 
     /// Adds a condition. Conditions of the actor that a report leaves out stay as they are.
     pub fn with(mut self, condition: ReportedCondition) -> Self {
         self.conditions.push(condition);
+        self
+    }
+
+    /// Adds a Kubernetes Event about the object, which the tenant sees with `kubectl get events` and `kubectl describe`.
+    ///
+    /// It is told once everything else of the report is written, and only then: after a conflict the reconciler is called again and says it
+    /// again. Say it when something happens ([`ReportedCondition::is_news_to`] knows), not at each look; what is said again all the same, by this
+    /// actor about this object with this type and reason, is one Event that counts, and is patched once in five minutes at most.
+    ///
+    /// Telling fails nobody: a workspace whose claim on events was rejected misses them and nothing else, and so does an object that is being
+    /// deleted.
+    pub fn with_event(mut self, event: Event) -> Self {
+        self.events.push(event);
         self
     }
 
@@ -85,6 +121,11 @@ impl<S: StatusFields> Report<S> {
     /// The conditions reported, in order.
     pub fn conditions(&self) -> &[ReportedCondition] {
         &self.conditions
+    }
+
+    /// The events reported, in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
     }
 
     /// The status fields reported; `None` where they stay as they are.

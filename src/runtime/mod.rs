@@ -1,12 +1,13 @@
 //! The runtime: it knows workspaces, streams, queues and writes, and no provider.
 //!
 //! Reading order: [`watch`] (what a server shows), `core` (what follows from it), [`queue`] (who is next), `served` and `seat` (one call), `port` (the one
-//! writer), `shell` (the I/O around them). [`Runtime`] puts them together.
+//! writer), `events` (what tenants are told in passing), `shell` (the I/O around them). [`Runtime`] puts them together.
 
 mod access;
 mod admin;
 mod clock;
 mod core;
+mod events;
 mod finalizer;
 mod judgement;
 mod port;

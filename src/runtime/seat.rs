@@ -19,13 +19,14 @@ use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
-    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Inputs, Inside, Kubeconfig, Mode, PlatformClient,
+    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Event, Inputs, Inside, Kubeconfig, Mode, PlatformClient,
     PlatformInput, Port, ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target,
     TenantIdentity, Topic, Verb, Workspace, WorkspaceClient, decode_text,
 };
 
 use super::access::{Account, Refused};
 use super::clock::Moment;
+use super::events::Subject;
 use super::finalizer::{self, Step};
 use super::port::Written;
 use super::queue::Outcome;
@@ -92,7 +93,7 @@ impl<R: Reconciler> Seat<R> {
         step: Step,
         admission: &Admission,
         moment: Moment,
-    ) -> Result<Recheck, Trouble> {
+    ) -> Result<Said, Trouble> {
         let verdict = match step {
             Step::CreateOrUpdate => Some(self.guarded(self.reconciler.create_or_update(ctx, object)).await?),
             Step::Delete => match self.guarded(self.reconciler.delete(ctx, object)).await? {
@@ -104,7 +105,7 @@ impl<R: Reconciler> Seat<R> {
             Some(report) => self.publish(ctx, report, moment).await,
             None => {
                 self.leave(admission, object).await?;
-                self.release(ctx).await.map(|()| Recheck::OnChange).map_err(Trouble::Call)
+                self.release(ctx).await.map(|()| Said::default()).map_err(Trouble::Call)
             }
         }
     }
@@ -119,12 +120,12 @@ impl<R: Reconciler> Seat<R> {
         }
     }
 
-    async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Recheck, Trouble> {
-        let Report { conditions, status, recheck } = report;
+    async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Said, Trouble> {
+        let Report { conditions, status, recheck, events } = report;
         status::check(&self.actor, &conditions).map_err(Trouble::Misspoken)?;
         let fields = fields(status.as_ref())?;
         self.write_status(&ctx.inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
-        Ok(recheck)
+        Ok(Said { recheck, events: tellable(&ctx.inside, events) })
     }
 
     async fn write_status(
@@ -164,8 +165,8 @@ impl<R: Reconciler> Seat<R> {
     }
 
     /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown, and the
-    /// status fields what the reconciler has for this case.
-    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<Recheck, Trouble> {
+    /// status fields what the reconciler has for this case. The tenant gets an event of it, once.
+    async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<Said, Trouble> {
         let conditions: Vec<_> = self
             .actor
             .conditions
@@ -181,9 +182,28 @@ impl<R: Reconciler> Seat<R> {
             .collect();
         let generation = inside.snapshot.lock().raw.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
         let fields = fields(self.reconciler.unevaluated(generation).as_ref())?;
+        let is_news = status::is_news(&inside.snapshot.lock().raw, &conditions[0]);
         self.write_status(inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
-        Ok(Recheck::OnChange)
+        let events = is_news.then(|| Event::warning(reason, message)).into_iter().collect();
+        Ok(Said { recheck: Recheck::OnChange, events: tellable(inside, events) })
     }
+}
+
+/// What a call that ended in a report leaves to be done.
+struct Said {
+    recheck: Recheck,
+    events: Vec<Event>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { recheck: Recheck::OnChange, events: Vec::new() }
+    }
+}
+
+/// The events that are told: none of an object that is on its way out, whose events would outlive it.
+fn tellable(inside: &Inside, events: Vec<Event>) -> Vec<Event> {
+    if !events.is_empty() && finalizer::next_step(&inside.snapshot.lock().raw) == Step::Delete { Vec::new() } else { events }
 }
 
 /// Why a call did not end in a report.
@@ -327,10 +347,14 @@ impl<R: Reconciler> Served for Seat<R> {
     async fn run(&self, mut job: Job) -> Ended {
         let live = Arc::new(std::mem::take(&mut job.port));
         let key = job.key.clone();
-        let looked = match job.raw.operation {
-            Operation::Ignore => Looked::of(Ok(Recheck::OnChange)),
+        let mut looked = match job.raw.operation {
+            Operation::Ignore => Looked::of(Ok(Said::default())),
             Operation::None | Operation::Reconcile => self.look(&mut job, live.clone()).await,
         };
+        for event in looked.result.as_mut().map(|said| std::mem::take(&mut said.events)).unwrap_or_default() {
+            let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };
+            job.recorder.record(&key.workspace, self.actor.name, subject, event);
+        }
         self.ended(&key, live.written(), looked)
     }
 }
@@ -339,7 +363,7 @@ impl<R: Reconciler> Seat<R> {
     fn ended(&self, key: &ObjectKey, written: Vec<Written>, Looked { result, starved, refresh }: Looked) -> Ended {
         let controller = self.actor.name;
         let mut ended = Ended { outcome: Outcome::Settled, recheck: None, refresh, starved, written, failed: None };
-        let (reason, text) = match result {
+        let (reason, text) = match result.map(|said| said.recheck) {
             Ok(Recheck::OnChange) => return ended,
             Ok(Recheck::After(wait)) if wait.is_zero() => {
                 ended.outcome = Outcome::After(wait);

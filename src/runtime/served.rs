@@ -15,6 +15,7 @@ use crate::reconciler::{Actor, Fold, NameChange, Raised, Seen, Topic};
 
 use super::access::Minter;
 use super::clock::Moment;
+use super::events::Recorder;
 use super::port::{LivePort, Written};
 use super::queue::Outcome;
 use super::raw::Raw;
@@ -83,6 +84,8 @@ pub(crate) struct Job {
     pub(crate) base: String,
     /// Where kubeconfigs of workspaces come from.
     pub(crate) minter: Option<Arc<Minter>>,
+    /// Where its events go.
+    pub(crate) recorder: Recorder,
     pub(crate) path: Option<String>,
     pub(crate) moment: Moment,
 }

@@ -18,6 +18,7 @@ use super::RunError;
 use super::access::Minter;
 use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
+use super::events::{self, Recorder};
 use super::judgement;
 use super::port::LivePort;
 use super::queue::{Outcome, Work};
@@ -37,6 +38,8 @@ const BATCH: usize = 256;
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long calls under way may take to end after the order to stop.
 const DRAIN: Duration = Duration::from_secs(20);
+/// How long events that are due then may take besides.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Between two readings of sizes for metrics and readiness.
 const OVERVIEW: Duration = Duration::from_secs(1);
 
@@ -62,6 +65,9 @@ struct Shell {
     judgements: JoinSet<()>,
     /// The latest of them for each kind of configuration.
     verdicts: BTreeMap<KindRef, AbortHandle>,
+    recorder: Recorder,
+    /// The one task that sends what was recorded.
+    recording: JoinSet<()>,
 }
 
 /// Runs until `stop`; then starts nothing new, lets calls under way end, and returns.
@@ -70,6 +76,7 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
     let actors = setup.actors.clone();
     let core = Core::new(setup, outside.clock.moment());
     let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone()));
+    let (recorder, record) = events::start(&outside);
     let mut shell = Shell {
         core,
         outside,
@@ -82,6 +89,8 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
         running: BTreeMap::new(),
         judgements: JoinSet::new(),
         verdicts: BTreeMap::new(),
+        recorder,
+        recording: JoinSet::from_iter([record]),
     };
     let mut batch = Vec::with_capacity(BATCH);
     let mut tick = tokio::time::interval(OVERVIEW);
@@ -181,9 +190,9 @@ impl Shell {
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
         let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
         let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base);
-        let minter = Some(self.minter.clone());
+        let (minter, recorder) = (Some(self.minter.clone()), self.recorder.behind(endpoint.clone()));
         let (key, moment, base) = (work.key.clone(), clock.moment(), rest::scoped(&endpoint, Some(&work.key.workspace)));
-        let job = Job { key, raw, seen, config, last_config, superseded_by, others, claims, port, base, minter, path, moment };
+        let job = Job { key, raw, seen, config, last_config, superseded_by, others, claims, port, base, minter, recorder, path, moment };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;
@@ -246,5 +255,11 @@ impl Shell {
             warn!("calls under way did not end in time and are dropped");
         }
         self.streams.abort_all();
+        // Whatever calls have left is told; what was held back for its interval is not.
+        drop(self.recorder);
+        let told = async { while self.recording.join_next().await.is_some() {} };
+        if tokio::time::timeout(FAREWELL, told).await.is_err() {
+            info!("events that were due are dropped: no server took them in time");
+        }
     }
 }

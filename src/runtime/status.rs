@@ -4,10 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::meta::KindRef;
 use crate::mutants::{Mutant, mutated};
-use crate::reconciler::{Actor, ReportedCondition};
-
-/// Bytes of a message at most.
-const MAX_MESSAGE: usize = 1024;
+use crate::reconciler::{Actor, ReportedCondition, cut};
 
 /// The server-side apply body for `/status`, with the full set of the actor's conditions and its status fields; `None` when the object shows
 /// all of it already.
@@ -85,6 +82,13 @@ pub(crate) fn holds(object: &Value, type_: &str) -> bool {
     shown(object, type_).is_some_and(|shown| shown["status"] == "True" && shown.get("observedGeneration") == generation)
 }
 
+/// Whether the object does not say this yet; what it says of an older generation, it says.
+pub(crate) fn is_news(object: &Value, said: &ReportedCondition) -> bool {
+    shown(object, said.type_).is_none_or(|shown| {
+        shown["status"] != said.status.as_str() || shown["reason"] != said.reason.as_str() || shown["message"] != cut(&said.message)
+    })
+}
+
 /// The condition of that type that the object shows; a list-map holds at most one.
 fn shown<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     object.pointer("/status/conditions")?.as_array()?.iter().find(|condition| condition["type"] == type_)
@@ -105,15 +109,6 @@ fn condition(said: &ReportedCondition, shown: Option<&Value>, generation: Option
         condition["observedGeneration"] = generation.into();
     }
     condition
-}
-
-/// The message, at most 1 KiB of it, cut between characters.
-fn cut(message: &str) -> &str {
-    let mut end = message.len().min(MAX_MESSAGE);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    &message[..end]
 }
 
 #[cfg(test)]

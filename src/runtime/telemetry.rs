@@ -21,12 +21,19 @@ struct Requested {
     code: u16,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Told {
+    /// `told`, `refused`, `failed` or `dropped`.
+    outcome: &'static str,
+}
+
 /// What the runtime counts; read as text in the OpenMetrics format.
 pub struct Metrics {
     registry: Registry,
     reconciled: Family<Reconciled, Counter>,
     requested: Family<Requested, Counter>,
     streamed: Family<Requested, Counter>,
+    told: Family<Told, Counter>,
     queued: Gauge,
     in_flight: Gauge,
     objects: Gauge,
@@ -40,6 +47,7 @@ impl Default for Metrics {
             reconciled: Family::default(),
             requested: Family::default(),
             streamed: Family::default(),
+            told: Family::default(),
             queued: Gauge::default(),
             in_flight: Gauge::default(),
             objects: Gauge::default(),
@@ -49,6 +57,7 @@ impl Default for Metrics {
         registry.register("reconciles", "Calls of a reconciler by their end", metrics.reconciled.clone());
         registry.register("requests", "Requests of reconcilers by verb and status", metrics.requested.clone());
         registry.register("stream_requests", "Lists and watches of all streams by verb and status", metrics.streamed.clone());
+        registry.register("events", "Kubernetes Events to tenants by what became of them", metrics.told.clone());
         registry.register("queue_ready", "Work that is ready and waits for a worker", metrics.queued.clone());
         registry.register("queue_in_flight", "Calls under way", metrics.in_flight.clone());
         registry.register("objects", "Service objects in the cache", metrics.objects.clone());
@@ -69,6 +78,11 @@ impl Metrics {
     /// Counts a list or the opening of a watch.
     pub(crate) fn stream(&self, verb: &'static str, code: u16) {
         self.streamed.get_or_create(&Requested { verb, code }).inc();
+    }
+
+    /// Counts a Kubernetes Event that was written, was not, or was given up unsent.
+    pub(crate) fn told(&self, outcome: &'static str) {
+        self.told.get_or_create(&Told { outcome }).inc();
     }
 
     pub(crate) fn sizes(&self, queued: usize, in_flight: usize, objects: usize, workspaces: usize) {

@@ -36,8 +36,9 @@ impl Claim {
 
 /// What the export asks of a tenant's workspace beyond its own kinds: to write events, and to read its `LogicalCluster`.
 ///
-/// Both are reserved: nothing uses them yet. They are asked for from the start, since a claim that is added later enters no workspace by itself:
-/// each tenant would have to accept it. A tenant may reject either and loses nothing; paths are not read there, since a tenant could forge them.
+/// Events tell a tenant what happened to its objects; whoever rejects that claim reads conditions instead, and is served as before. The other is
+/// reserved: nothing uses it yet, and paths are not read there, since a tenant could forge them. It is asked for from the start, since a claim
+/// that is added later enters no workspace by itself: each tenant would have to accept it.
 pub fn claims() -> Vec<Claim> {
     vec![
         Claim { group: "", resource: "events", verbs: &["create", "patch"], identity_hash: None },

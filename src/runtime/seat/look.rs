@@ -16,11 +16,11 @@ use crate::runtime::raw::Operation;
 use crate::runtime::served::{AnyConfig, Job};
 use crate::runtime::status;
 
-use super::{Seat, Trouble};
+use super::{Said, Seat, Trouble};
 
 /// What a look came to.
 pub(super) struct Looked {
-    pub(super) result: Result<Recheck, Trouble>,
+    pub(super) result: Result<Said, Trouble>,
     /// Whether an input was missing.
     pub(super) starved: bool,
     /// When what was handed out is to be replaced.
@@ -28,7 +28,7 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    pub(super) const fn of(result: Result<Recheck, Trouble>) -> Self {
+    pub(super) const fn of(result: Result<Said, Trouble>) -> Self {
         Self { result, starved: false, refresh: None }
     }
 }
@@ -70,7 +70,7 @@ impl<R: Reconciler> Seat<R> {
             // What was decided stays; only where a decision is needed is its lack to be told.
             let holds = status::holds(&inside.snapshot.get_mut().raw, self.actor.conditions[0]);
             let message = config.err().unwrap_or_default();
-            let result = if holds { Ok(Recheck::OnChange) } else { self.say(&inside, Reason::ConfigUnavailable, &message, moment).await };
+            let result = if holds { Ok(Said::default()) } else { self.say(&inside, Reason::ConfigUnavailable, &message, moment).await };
             return Looked { starved: true, ..Looked::of(result) };
         };
         let external = config.as_ref().ok().or(job.last_config.as_ref()).and_then(|config| config.external.clone());
@@ -78,7 +78,7 @@ impl<R: Reconciler> Seat<R> {
             Ok(admission) => admission,
             Err(Trouble::NoAccess(Refused { reason, message })) => {
                 let said = self.say(&inside, reason, &message, moment).await;
-                return Looked::of(said.map(|_| Recheck::Backoff));
+                return Looked::of(said.map(|said| Said { recheck: Recheck::Backoff, ..said }));
             }
             Err(trouble) => return Looked::of(Err(trouble)),
         };

@@ -9,6 +9,7 @@ use crate::api::config::RuntimeSettings;
 use crate::api::meta::{Meta, ServiceObject};
 use crate::api::names::LogicalCluster;
 use crate::reconciler::{Seen, no_settings};
+use crate::runtime::events::Recorder;
 use crate::runtime::port::LivePort;
 use crate::runtime::raw::Keep;
 
@@ -108,6 +109,7 @@ async fn call(says: Says, object: &Value, configured: bool) -> Ended {
         port: LivePort::default(),
         base: String::new(),
         minter: None,
+        recorder: Recorder::default(),
         path: None,
         moment: Moment { mono: Duration::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
     };

@@ -10,7 +10,7 @@ pub(super) fn no_secret_is_read(step: &Step<'_>) -> Option<String> {
     (step.is_ours() && step.is_of("secrets")).then(|| "it is about secrets".into())
 }
 
-/// Every uid that we write is one of that workspace: of the object itself, and of its owners.
+/// Every uid that we write is one of that workspace: of the object itself, of its owners, and of what an event is about.
 pub(super) fn nothing_leaks(step: &Step<'_>) -> Option<String> {
     if !step.is_ours() || !step.event.is_write() {
         return None;
@@ -25,7 +25,10 @@ pub(super) fn nothing_leaks(step: &Step<'_>) -> Option<String> {
         return Some(format!("the body is of {elsewhere}, the request of {here}"));
     }
     let owners = body["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let uids = owners.iter().map(|owner| text(owner, "/uid")).chain([text(body, "/metadata/uid"), text(body, "/preconditions/uid")]);
+    let uids = owners
+        .iter()
+        .map(|owner| text(owner, "/uid"))
+        .chain(["/metadata/uid", "/preconditions/uid", "/involvedObject/uid"].map(|at| text(body, at)));
     let mut homes = uids.filter_map(|uid| Some((uid, step.memory.home.get(uid)?)));
     homes.find(|(_, home)| *home != here).map(|(uid, home)| format!("the uid {uid} is one of {home}, the request one of {here}"))
 }

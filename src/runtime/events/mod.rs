@@ -1,0 +1,60 @@
+//! Kubernetes Events for tenants: what happened to their objects, written beside them in their own workspace, through the export's claim.
+//!
+//! A call hands its events to the [`Recorder`] and goes on; nothing that happens to them comes back to it. `ledger` decides (what is counted,
+//! what is sent, what is given up), `letter` knows the words on the wire, `shell` sends.
+
+mod ledger;
+mod letter;
+mod shell;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::api::names::LogicalCluster;
+use crate::reconciler::Event;
+
+use super::telemetry::Metrics;
+
+pub(super) use letter::Subject;
+pub(super) use shell::start;
+
+/// Events that wait to be taken up at most: a second of the busiest manager. They are told in passing, so that what is more is dropped, and counted.
+const QUEUE: usize = 1024;
+
+/// One event of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The virtual workspace behind which the object's workspace is, as the endpoint slice has it.
+    endpoint: Arc<str>,
+    workspace: LogicalCluster,
+    actor: &'static str,
+    subject: Subject,
+    event: Event,
+}
+
+/// Where calls leave their events. Cheap to clone; the one of `Default` drops them.
+#[derive(Clone, Default)]
+pub(crate) struct Recorder {
+    notes: Option<mpsc::Sender<Note>>,
+    metrics: Arc<Metrics>,
+    endpoint: Arc<str>,
+}
+
+impl Recorder {
+    /// The same for workspaces behind this endpoint.
+    pub(super) fn behind(&self, endpoint: Arc<str>) -> Self {
+        Self { endpoint, ..self.clone() }
+    }
+
+    /// Takes an event, and never makes anybody wait for it.
+    pub(super) fn record(&self, workspace: &LogicalCluster, actor: &'static str, subject: Subject, event: Event) {
+        let note = Note { endpoint: self.endpoint.clone(), workspace: workspace.clone(), actor, subject, event };
+        if self.notes.as_ref().is_none_or(|notes| notes.try_send(note).is_err()) {
+            self.metrics.told("dropped");
+        }
+    }
+}
