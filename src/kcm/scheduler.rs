@@ -16,7 +16,7 @@ use crate::api::reason::Reason;
 use crate::api::tenant::{KubernetesCluster, PROJECTION_FINALIZER};
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
-    Actor, CallError, Child, Context, Deletion, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal,
+    Actor, CallError, Child, Context, Deletion, Event, Failure, Inputs, NameChange, Names, Objects, Platform, Recheck, Reconciler, Removal,
     Report, ReportedCondition, Topic, Unavailable, View,
 };
 
@@ -222,7 +222,11 @@ impl Reconciler for Scheduler {
                     Stand::Leaving { blockers } => leaving(&blockers),
                 };
                 let recheck = self.recheck(reason, &ctx.config);
-                Ok(Report::new(()).with(ReportedCondition::new(SCHEDULED, false, reason, message)).with(projected).recheck(recheck))
+                let scheduled = ReportedCondition::new(SCHEDULED, false, reason, message);
+                // What the cluster says already it has been told.
+                let news = scheduled.is_news_to(cluster.conditions()).then(|| Event::warning(reason, scheduled.message.as_str()));
+                let report = Report::new(()).with(scheduled).with(projected).recheck(recheck);
+                Ok(news.into_iter().fold(report, Report::with_event))
             }
             Plan::Place { provider, message, act } => {
                 let projected = self.place(ctx, cluster, &provider, &act).await?;

@@ -5,8 +5,10 @@
 mod bindings;
 mod claims;
 mod endpoints;
+mod events;
 #[path = "../invariants/furnish.rs"]
 mod furnish;
 mod kinds;
 mod outages;
 mod support;
+mod told;

@@ -14,7 +14,8 @@ use serde_json::json;
 
 use crate::furnish::furnish;
 
-async fn platform(shards: usize) -> World {
+/// A world in which KCM runs.
+pub(crate) async fn platform(shards: usize) -> World {
     let mut world = World::with(Options { shards, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..Options::default() }).await;
     furnish(&mut world).await;
     world.run(|runtime| runtime.serve(Scheduler::new).serve(Readiness::new));

@@ -4,12 +4,15 @@
 
 mod access;
 mod asked;
+mod events;
 mod faults;
 #[path = "../invariants/furnish.rs"]
 mod furnish;
 mod kcm;
 mod provider;
 mod strict;
+#[path = "../reports/told.rs"]
+mod told;
 mod world;
 
 use std::sync::{Arc, Mutex};
