@@ -11,6 +11,7 @@ mod bindings;
 mod claims;
 mod deletion;
 mod door;
+mod events;
 mod explain;
 mod init;
 mod isolation;

@@ -139,9 +139,9 @@ fn since(before: &BTreeMap<(String, u16), u64>, now: &BTreeMap<(String, u16), u6
 #[tokio::test]
 async fn a_cluster_costs_four_writes_until_it_waits_for_its_provider_one_to_be_ready_and_two_to_be_gone() {
     let (_platform, manager, tenant, inside) = set_up().await;
-    // The first cluster may be seen before its tenant's Provider, which each of the two reconcilers may tell in one write more. By the time it is
-    // at rest the Provider is known, so that the decision about the next cluster is made once; one more look gives the manager time to count its
-    // last write.
+    // The first cluster may be seen before its tenant's Provider, which each of the two reconcilers may tell in one write more, and an event. By
+    // the time it is at rest the Provider is known, so that the decision about the next cluster is made once; one more look gives the manager time
+    // to count its last write.
     at_rest(&tenant, "demo").await;
     at_rest(&tenant, "demo").await;
     let writes = |pairs: &[(&str, u64)]| pairs.iter().map(|(verb, count)| ((*verb).to_owned(), *count)).collect::<BTreeMap<_, _>>();
@@ -154,8 +154,8 @@ async fn a_cluster_costs_four_writes_until_it_waits_for_its_provider_one_to_be_r
     let late = |count| writes(&[("update", 1), ("create", 1), ("apply the status of", count)]);
     let late = [late(3), late(4)];
     eventually("the first cluster has cost what it costs", async || {
-        let first = first(&manager.requests());
-        first == wanted || late.contains(&first)
+        let mut first = first(&manager.requests());
+        first == wanted || first.remove("create an event").is_none_or(|events| events == 1) && late.contains(&first)
     })
     .await;
     let begin = manager.requests();

@@ -13,6 +13,8 @@ mod claims;
 mod deletion;
 #[path = "../kcp/door.rs"]
 mod door;
+#[path = "../kcp/events.rs"]
+mod events;
 #[path = "../kcp/explain.rs"]
 mod explain;
 #[path = "../kcp/init.rs"]
