@@ -21,7 +21,10 @@ const BINDINGS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apibindings
   kcm bind --workspace root:provider --provider otc | kubectl apply -f -   also let provider otc in
 
 A tenant may not read the export of another's workspace. Then --workspace must be its path, and the claims are those of this version of kcm;
-for a provider's door the kubeconfig must lead to the tenant's workspace, and the first binding be there.")]
+for a provider's door the kubeconfig must lead to the tenant's workspace, and the first binding be there.
+
+An export with a disconnect guard claims admission policies: in a workspace that accepts them, the manager refuses to delete this binding while
+clusters live there. To do without, take both claims out of what is printed, or say state: Rejected.")]
 pub struct BindArgs {
     #[command(flatten)]
     /// The provider workspace, and as whom its export is read.
@@ -29,6 +32,9 @@ pub struct BindArgs {
     /// Bind this provider's door instead
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
+    /// Where the export cannot be read: also accept what its disconnect guard claims, if it has one. Where it can, what it claims is accepted
+    #[arg(long, conflicts_with = "provider")]
+    pub disconnect_guard: bool,
 }
 
 impl BindArgs {
@@ -73,6 +79,7 @@ impl BindArgs {
             );
         };
         let claims = match &self.provider {
+            None if self.disconnect_guard => [export::claims(), export::guard_claims()].concat(),
             None => export::claims(),
             Some(provider) => Door::new(provider, &self.identity_hash().await?).map_err(anyhow::Error::msg)?.claims(),
         };

@@ -1,9 +1,11 @@
 //! `kcm init`: a provider workspace with everything that tenants, providers and the manager need, and nothing changed the second time.
 
 pub mod desired;
+pub mod extras;
 pub mod identity;
 pub mod narrow;
 pub mod plan;
+pub mod prune;
 pub mod upsert;
 
 use std::fmt;
@@ -14,12 +16,14 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
 
+pub use extras::Extras;
 pub use identity::Identity;
 use plan::Desired;
 pub use upsert::{Outcome, Step};
 
 use super::connect::{ConnectArgs, Connection};
 use super::kcp_admin::{AdminClient, Resource};
+use super::virtual_workspaces::EndpointArgs;
 use crate::api::manifest::door::{CONTROLLER, Door};
 use crate::api::manifest::{catalog, export, rbac};
 
@@ -38,7 +42,13 @@ const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresour
   kcm init --workspace root:provider --write-kubeconfig kcm.kubeconfig
                                                             also the manager's own identity
   kcm init --workspace root:provider --provider otc --write-kubeconfig otc.kubeconfig
-                                                            a door for the controller of provider otc")]
+                                                            a door for the controller of provider otc
+  kcm init --workspace root:provider --export-label ui.platform-mesh.io/content-for=kubernetes.edge-connect.eu
+                                                            a mark on the export; it stays in later runs
+  kcm init --workspace root:provider --disconnect-guard     tenants may not unbind while their clusters live
+
+A schema that no export names and no binding uses any more is deleted; each that stays is named with its reason. Before you leave:
+kcm drain, kcm uninstall.")]
 pub struct InitArgs {
     #[command(flatten)]
     /// Where to, and as whom.
@@ -55,6 +65,12 @@ pub struct InitArgs {
     /// Write a kubeconfig with the manager's (or the provider's) own identity to this file, mode 0600
     #[arg(long, value_name = "FILE")]
     pub write_kubeconfig: Option<PathBuf>,
+    /// Marks, claims and old schemas.
+    #[command(flatten)]
+    pub extras: Extras,
+    /// How bindings are looked at, for old schemas.
+    #[command(flatten)]
+    pub endpoints: EndpointArgs,
 }
 
 /// What [`init`] is asked for.
@@ -75,6 +91,8 @@ pub struct Options {
 pub struct Report {
     /// One step for each object, in the order they were written.
     pub steps: Vec<Step>,
+    /// What became of the schemas of earlier versions.
+    pub old_schemas: Vec<prune::Old>,
     /// Who the set-up is for: the manager, or the provider's controller.
     pub identity: Identity,
     /// Whether nothing was written.
@@ -94,6 +112,9 @@ impl fmt::Display for Report {
         for step in self.steps.iter().filter(|step| step.outcome != Outcome::Unchanged) {
             step.fmt(f)?;
         }
+        for old in &self.old_schemas {
+            old.fmt(f)?;
+        }
         let (changes, unchanged) = (self.changes(), self.steps.len() - self.changes());
         let verb = if self.dry_run { "would change" } else { "changed" };
         writeln!(f, "{changes} {verb}, {unchanged} unchanged")
@@ -105,7 +126,7 @@ impl InitArgs {
     pub async fn run(self) -> anyhow::Result<()> {
         let connection = self.connect.connect().await?;
         let options = Options { connection, provider: self.provider, manage_exports: self.manage_exports, dry_run: self.dry_run };
-        let report = init(&options).await?;
+        let report = init_with(&options, &self.extras, &self.endpoints).await?;
         print!("workspace {}\n{report}", options.connection.path);
         if let Some(file) = self.write_kubeconfig {
             identity::write_kubeconfig(&options.connection, &report.identity, &file).await?;
@@ -120,12 +141,34 @@ impl InitArgs {
 /// Changes nothing that is right already and nothing that others added. May be cancelled and repeated. A door needs the export: fails
 /// when the workspace was not set up before.
 pub async fn init(options: &Options) -> anyhow::Result<Report> {
+    // On the heap: what a whole set-up holds is large for a caller's stack.
+    Box::pin(init_with(options, &Extras::default(), &EndpointArgs::default())).await
+}
+
+/// The same with what may be asked for besides; schemas of earlier versions that are proven unused are collected at the end.
+pub async fn init_with(options: &Options, extras: &Extras, endpoints: &EndpointArgs) -> anyhow::Result<Report> {
     let Options { connection: Connection { client, path, .. }, provider, manage_exports, dry_run } = options;
     let (steps, identity) = match provider {
-        Some(provider) => door(client, path, provider, *dry_run).await?,
-        None => (workspace(client, path, *manage_exports, *dry_run).await?, manager()),
+        Some(provider) => door(client, path, provider, extras, *dry_run).await?,
+        None => (workspace(client, path, *manage_exports, extras, *dry_run).await?, manager()),
     };
-    Ok(Report { steps, identity, dry_run: *dry_run })
+    let old_schemas = match provider {
+        Some(_) => Vec::new(),
+        None => old_schemas(client, extras, endpoints, *dry_run).await?,
+    };
+    Ok(Report { steps, old_schemas, identity, dry_run: *dry_run })
+}
+
+/// Collects them where it was asked for, or says why it could not; without being asked, that is no reason to fail.
+async fn old_schemas(client: &AdminClient, extras: &Extras, endpoints: &EndpointArgs, dry_run: bool) -> anyhow::Result<Vec<prune::Old>> {
+    match prune::prune(client, endpoints, dry_run).await {
+        Err(error) if extras.prune_schemas => Err(error.context("no schema was deleted: it cannot be told which ones are unused")),
+        Err(error) => {
+            tracing::warn!(error = format!("{error:#}"), "old schemas stay: it cannot be told which ones are unused");
+            Ok(Vec::new())
+        }
+        Ok(old) => Ok(old),
+    }
 }
 
 /// Upserts the schemas and the export, and waits for the export's identity, which it returns with the steps.
@@ -134,11 +177,11 @@ pub async fn init(options: &Options) -> anyhow::Result<Report> {
 /// that would take something away from tenants is refused, with the fields, before anything is written.
 pub async fn upsert_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
     takes_nothing_away(client, &desired::exports()).await?;
-    write_exports(client).await
+    write_exports(client, &Extras::default()).await
 }
 
-async fn write_exports(client: &AdminClient) -> anyhow::Result<(Vec<Step>, String)> {
-    let steps = upsert::upsert(client, &desired::exports(), false).await?;
+async fn write_exports(client: &AdminClient, extras: &Extras) -> anyhow::Result<(Vec<Step>, String)> {
+    let steps = upsert::upsert(client, &extras.on(desired::exports()), false).await?;
     Ok((steps, identity_hash(client, export::EXPORT).await?))
 }
 
@@ -146,17 +189,17 @@ fn manager() -> Identity {
     Identity { namespace: rbac::MANAGER_NAMESPACE.into(), account: rbac::MANAGER.into(), export: export::EXPORT.into() }
 }
 
-async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, dry_run: bool) -> anyhow::Result<Vec<Step>> {
+async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, extras: &Extras, dry_run: bool) -> anyhow::Result<Vec<Step>> {
     takes_nothing_away(client, &[desired::crds(), desired::exports()].concat()).await?;
     let mut steps = upsert::upsert(client, &desired::crds(), dry_run).await?;
     if dry_run {
-        steps.extend(upsert::upsert(client, &desired::exports(), dry_run).await?);
+        steps.extend(upsert::upsert(client, &extras.on(desired::exports()), dry_run).await?);
     } else {
         for definition in catalog() {
             let name = definition.kind.resource();
             client.wait_for(&CRDS, "", &name, "to be Established", SETTLED_WITHIN, |crd| is_true(crd, "Established")).await?;
         }
-        steps.extend(write_exports(client).await?.0);
+        steps.extend(write_exports(client, extras).await?.0);
     }
     steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports), dry_run).await?);
     Ok(steps)
@@ -205,14 +248,14 @@ async fn takes_nothing_away(client: &AdminClient, desired: &[Desired]) -> anyhow
     Ok(())
 }
 
-async fn door(client: &AdminClient, path: &str, provider: &str, dry_run: bool) -> anyhow::Result<(Vec<Step>, Identity)> {
+async fn door(client: &AdminClient, path: &str, provider: &str, extras: &Extras, dry_run: bool) -> anyhow::Result<(Vec<Step>, Identity)> {
     // A wrong name is refused before anything is asked.
     Door::new(provider, "").map_err(anyhow::Error::msg)?;
     let export = client.find(&EXPORTS, "", export::EXPORT).await?;
     export.with_context(|| format!("{} has no export {}: run init without --provider first", client.url(), export::EXPORT))?;
     let hash = identity_hash(client, export::EXPORT).await?;
     let door = Door::new(provider, &hash).map_err(anyhow::Error::msg)?;
-    let steps = upsert::upsert(client, &desired::door(path, &door), dry_run).await?;
+    let steps = upsert::upsert(client, &extras.on(desired::door(path, &door)), dry_run).await?;
     if !dry_run {
         identity_hash(client, &door.export_name()).await?;
     }

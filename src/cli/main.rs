@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use super::{bind, dev, explain, init, manifests, manuals, run, servers};
+use super::{bind, dev, doctor, drain, explain, init, manifests, manuals, run, servers, uninstall};
 
 /// Orders Kubernetes clusters in kcp workspaces: a scheduler and its runtime.
 #[derive(Debug, Parser)]
@@ -36,6 +36,12 @@ pub enum Verb {
     Bind(bind::BindArgs),
     /// Explain why a cluster is scheduled as it is, or why not.
     Explain(explain::ExplainArgs),
+    /// Check a provider workspace: what is missing, and what to do.
+    Doctor(doctor::DoctorArgs),
+    /// List what still lives in the workspaces that bind, and wait until nothing does.
+    Drain(drain::DrainArgs),
+    /// Remove what init made, once nothing lives behind it.
+    Uninstall(uninstall::UninstallArgs),
     /// Print the manifests, or write them to a folder.
     Manifests(manifests::ManifestsArgs),
     /// Print the completions of a shell.
@@ -49,7 +55,7 @@ pub enum Verb {
 }
 
 impl Cli {
-    /// Runs the verb; an error is for the terminal, with exit code 1. `explain` has codes of its own.
+    /// Runs the verb; an error is for the terminal, with exit code 1. Some verbs have codes of their own.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         // `dev` logs to a file, so that its table stays readable.
         if !matches!(self.verb, Verb::Dev(_)) {
@@ -61,6 +67,9 @@ impl Cli {
             Verb::Run(verb) => verb.run().await?,
             Verb::Bind(verb) => verb.run().await?,
             Verb::Explain(verb) => return Ok(verb.run().await),
+            Verb::Doctor(verb) => return verb.run().await,
+            Verb::Drain(verb) => return Ok(verb.run().await),
+            Verb::Uninstall(verb) => return Ok(verb.run().await),
             Verb::Manifests(verb) => verb.run().await?,
             Verb::Completions(verb) => verb.run().await?,
             Verb::Man(verb) => verb.run().await?,

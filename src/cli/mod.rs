@@ -3,6 +3,8 @@
 pub mod bind;
 pub mod connect;
 pub mod dev;
+pub mod doctor;
+pub mod drain;
 pub mod explain;
 pub mod init;
 pub mod kcp_admin;
@@ -13,6 +15,8 @@ pub mod manifests;
 pub mod manuals;
 pub mod run;
 pub mod servers;
+pub mod uninstall;
+pub mod virtual_workspaces;
 
 use std::io::{self, Write as _};
 

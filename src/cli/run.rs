@@ -56,7 +56,8 @@ pub fn positive_span(text: &str) -> Result<Span, String> {
     if span.get() == Duration::ZERO { Err("0 would decide without a pause; the shortest useful wait is about 1s".into()) } else { Ok(span) }
 }
 
-fn replacement(text: &str) -> Result<(String, String), String> {
+/// `FROM=TO`, as `--endpoint-override` takes it.
+pub(super) fn replacement(text: &str) -> Result<(String, String), String> {
     let (from, to) = text.split_once('=').ok_or("expected FROM=TO")?;
     Ok((from.to_owned(), to.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! What users see of the platform, on the real kcp. One kcp serves all tests of the process; each test makes workspaces of its own.
 //!
-//! The target `kcp_embedded` asks the same of the embedded server: these modules are its too, all but `backend`, which starts the server, and
-//! `leash`, which is about the real one's process.
+//! The target `kcp_embedded` asks the same of the embedded server: these modules are its too, all but `backend`, which starts the server,
+//! `leash`, which is about the real one's process, and `guard`, which needs admission policies.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
@@ -10,6 +10,7 @@ mod backend;
 mod bindings;
 mod claims;
 mod deletion;
+mod doctor;
 mod door;
 mod events;
 mod explain;
@@ -18,6 +19,7 @@ mod isolation;
 #[path = "../reports/kinds.rs"]
 mod kinds;
 mod leash;
+mod leaving;
 mod manage;
 mod objects;
 mod paths;

@@ -11,6 +11,8 @@ mod bindings;
 mod claims;
 #[path = "../kcp/deletion.rs"]
 mod deletion;
+#[path = "../kcp/doctor.rs"]
+mod doctor;
 #[path = "../kcp/door.rs"]
 mod door;
 #[path = "../kcp/events.rs"]
@@ -23,6 +25,8 @@ mod init;
 mod isolation;
 #[path = "../reports/kinds.rs"]
 mod kinds;
+#[path = "../kcp/leaving.rs"]
+mod leaving;
 #[path = "../kcp/manage.rs"]
 mod manage;
 #[path = "../kcp/objects.rs"]

@@ -60,6 +60,25 @@ pub fn access_claims() -> Vec<Claim> {
     ]
 }
 
+/// What the disconnect guard asks besides, in a set of its own that no export has unless its operator says so: to keep one admission policy and
+/// its binding in the tenant's workspace, which refuses to let go of the export while objects of its kinds live there.
+pub fn guard_claims() -> Vec<Claim> {
+    let claim = |resource| Claim { group: GUARD_GROUP, resource, verbs: &GUARD_VERBS, identity_hash: None };
+    GUARD_RESOURCES.map(claim).into()
+}
+
+/// The name of the guard's policy and of what puts it in force, in every workspace that binds this export.
+pub fn guard_name(export: &str) -> String {
+    format!("disconnect-guard.{export}")
+}
+
+/// The API group of the guard's claims.
+pub const GUARD_GROUP: &str = "admissionregistration.k8s.io";
+/// The kinds of the guard's claims.
+pub const GUARD_RESOURCES: [&str; 2] = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"];
+/// What the guard does with either. No list and no watch: it reads what it made, by name.
+pub const GUARD_VERBS: [&str; 4] = ["get", "create", "update", "delete"];
+
 /// The `APIExport` (v1alpha2) that names the current schemas.
 pub fn export() -> Value {
     let resources = exported().map(|definition| resource(&definition));

@@ -16,6 +16,7 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::SecretString;
 
+use crate::api::meta::KindRef;
 use crate::runtime::without_proxy;
 
 /// Workspaces, as their parent workspace serves them.
@@ -41,6 +42,11 @@ impl Resource {
     /// A kind known at compile time.
     pub const fn new(group: &'static str, version: &'static str, plural: &'static str) -> Self {
         Self { group: Cow::Borrowed(group), version: Cow::Borrowed(version), plural: Cow::Borrowed(plural), subresource: Cow::Borrowed("") }
+    }
+
+    /// A kind of the wire API.
+    pub const fn of(kind: KindRef) -> Self {
+        Self::new(kind.group, kind.version, kind.plural)
     }
 
     /// A subresource of the same kind, such as `status`.

@@ -1,7 +1,7 @@
 //! The verbs: one request each, JSON in and JSON out.
 
 use http::{Method, Request, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{AdminClient, AdminError, Resource};
 
@@ -79,6 +79,29 @@ impl AdminClient {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Asks for the deletion of one object if it is still the one of this uid; another of the same name is no error and stays.
+    pub async fn delete_exactly(&self, resource: &Resource, namespace: &str, name: &str, uid: &str) -> Result<(), AdminError> {
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid } });
+        match self.send("delete", Method::DELETE, &resource.object_path(namespace, name), Some((JSON, &options))).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks for the deletion of every object of a cluster-scoped kind at once. Never through a virtual workspace: kcp v0.28 does not keep to the
+    /// claim's selector there.
+    pub async fn delete_collection(&self, resource: &Resource) -> Result<(), AdminError> {
+        self.send("delete all", Method::DELETE, &resource.collection_path(""), None).await.map(drop)
+    }
+
+    /// What time it is at the server, by the `Date` of its answer, whatever the answer is; `None` without one.
+    pub async fn server_date(&self) -> Result<Option<String>, AdminError> {
+        let request =
+            Request::get("/version").body(kube::client::Body::empty()).map_err(|source| self.failed("get", "/version", source.into()))?;
+        let answer = self.client.send(request).await.map_err(|source| self.failed("get", "/version", source.into()))?;
+        Ok(answer.headers().get(header::DATE).and_then(|date| date.to_str().ok()).map(ToOwned::to_owned))
     }
 
     /// The text at any path below this client's URL, such as `/readyz`.
