@@ -9,6 +9,7 @@ mod clock;
 mod core;
 mod events;
 mod finalizer;
+mod guard;
 mod judgement;
 mod port;
 pub mod queue;

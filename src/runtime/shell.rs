@@ -19,6 +19,7 @@ use super::access::Minter;
 use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
 use super::events::{self, Recorder};
+use super::guard::{self, policy::Places};
 use super::judgement;
 use super::port::LivePort;
 use super::queue::{Outcome, Work};
@@ -68,12 +69,15 @@ struct Shell {
     recorder: Recorder,
     /// The one task that sends what was recorded.
     recording: JoinSet<()>,
+    /// Tells the keeper of the disconnect guards, which begins with the first workspace that accepts one.
+    guards: Option<watch::Sender<Places>>,
+    export: String,
 }
 
 /// Runs until `stop`; then starts nothing new, lets calls under way end, and returns.
 pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Overview>, stop: CancellationToken) -> Result<(), RunError> {
     let (events, mut inbox) = mpsc::channel(EVENTS);
-    let actors = setup.actors.clone();
+    let (actors, export) = (setup.actors.clone(), setup.export.clone());
     let core = Core::new(setup, outside.clock.moment());
     let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone()));
     let (recorder, record) = events::start(&outside);
@@ -91,6 +95,8 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
         verdicts: BTreeMap::new(),
         recorder,
         recording: JoinSet::from_iter([record]),
+        guards: None,
+        export,
     };
     let mut batch = Vec::with_capacity(BATCH);
     let mut tick = tokio::time::interval(OVERVIEW);
@@ -113,7 +119,10 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
             Some(ended) = shell.streams.join_next() => shell.stream_ended(ended)?,
             Some(_) = shell.judgements.join_next() => {}
             () = tokio::time::sleep_until(wake) => {}
-            _ = tick.tick() => shell.report(&state),
+            _ = tick.tick() => {
+                shell.report(&state);
+                shell.guard();
+            }
         }
         shell.settle();
     }
@@ -138,6 +147,24 @@ impl Shell {
             *shown = overview;
             changed
         });
+    }
+
+    /// Tells the keeper of the guards where they belong; nobody is told where nobody accepts them.
+    fn guard(&mut self) {
+        let places = self.core.places();
+        match &self.guards {
+            Some(guards) => drop(guards.send_if_modified(|shown| {
+                let changed = *shown != places;
+                *shown = places;
+                changed
+            })),
+            None if places.is_empty() => {}
+            None => {
+                let (sender, receiver) = watch::channel(places);
+                self.judgements.spawn(guard::keep(receiver, self.outside.clone(), self.export.clone()));
+                self.guards = Some(sender);
+            }
+        }
     }
 
     fn settle(&mut self) {

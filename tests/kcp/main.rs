@@ -14,6 +14,7 @@ mod doctor;
 mod door;
 mod events;
 mod explain;
+mod guard;
 mod init;
 mod isolation;
 #[path = "../reports/kinds.rs"]

@@ -8,6 +8,7 @@ mod events;
 mod faults;
 #[path = "../invariants/furnish.rs"]
 mod furnish;
+mod guard;
 mod kcm;
 mod provider;
 mod strict;

@@ -6,6 +6,7 @@
 mod actors;
 mod calls;
 mod config;
+mod guards;
 mod index;
 mod inputs;
 mod news;
@@ -42,6 +43,7 @@ use super::watch::shell::News;
 
 use actors::ActorState;
 use calls::Begun;
+use guards::Guards;
 use objects::Objects;
 use paths::Paths;
 use platform::{NamesOfKind, Platform};
@@ -130,6 +132,7 @@ pub(crate) struct Core {
     actors: Vec<ActorState>,
     streams: Streams,
     shards: Shards,
+    guards: Guards,
     objects: Objects,
     names: BTreeMap<KindRef, NamesOfKind>,
     platform: Platform,
@@ -164,6 +167,7 @@ impl Core {
             actors,
             streams: Streams::default(),
             shards: Shards::default(),
+            guards: Guards::default(),
             objects: Objects::default(),
             names: BTreeMap::new(),
             platform: Platform::default(),

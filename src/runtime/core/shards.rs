@@ -142,6 +142,7 @@ impl Core {
             self.shards.leaving.remove(&shard);
             self.shards.roster.retain(|(of, _), _| *of != shard);
             self.shards.torn.retain(|(of, _)| *of != shard);
+            self.guards.forget_shard(shard);
             self.forget(now, shard, None);
             self.objects.forget_streams(shard);
             self.shards.urls.remove(&shard);
@@ -151,6 +152,7 @@ impl Core {
     /// Takes a binding as the roster shows it: a kind that is not served yet is about to be.
     pub(super) fn take_binding(&mut self, now: Moment, shard: ShardId, raw: &Raw) {
         let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
+        self.guards.take(shard, &workspace, raw);
         let Binding { status } = serde_json::from_str(&raw.body).unwrap_or_default();
         let granted = if self.actors.iter().any(|actor| actor.served.wants_access()) {
             status.applied_permission_claims.to_string()
@@ -187,6 +189,7 @@ impl Core {
 
     /// A binding is gone, by the roster's word; with its last one, the workspace is no tenant any more.
     pub(super) fn drop_binding(&mut self, now: Moment, shard: ShardId, workspace: &LogicalCluster, name: &str) {
+        self.guards.forget(shard, workspace, name);
         let at = (shard, workspace.clone());
         let Some(bindings) = self.shards.roster.get_mut(&at) else { return };
         if bindings.remove(name).is_some() && bindings.is_empty() {
