@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use kcp_provider_runtime::api::config::Span;
-use kcp_provider_runtime::runtime::{Credentials, Handle, Options, RunError, Runtime};
+use kcp_provider_runtime::runtime::{Credentials, Handle, Options, Preflight, RunError, Runtime, Starting};
 use provider::Provider;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -36,9 +36,16 @@ async fn main() -> Result<(), RunError> {
     let Args { kubeconfig, workspace, after } = Args::parse();
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let options = Options::new(Credentials::File(kubeconfig), "otc.provider.kubernetes.edge-connect.eu").with_workspace(workspace);
+    let options = Options { preflight: Some(Preflight::new(backend_is_there)), ..options };
     let runtime = Runtime::new(options).serve(|inputs| Provider::new(inputs, "otc", after.get()));
     stop_on_signals(&runtime.handle());
     runtime.run().await
+}
+
+/// Asked once, before anybody is served; an error ends the process with these words.
+async fn backend_is_there(starting: Starting) -> Result<(), String> {
+    // A real provider asks its backend here. This one pretends, and can only be asked for the wrong door.
+    if starting.export.starts_with("otc.") { Ok(()) } else { Err(format!("otc builds nothing for {}", starting.export)) }
 }
 
 /// Ctrl-C, or what a supervisor sends, ends the controller in order.

@@ -12,6 +12,7 @@ mod finalizer;
 mod guard;
 mod judgement;
 mod port;
+mod preflight;
 pub mod queue;
 mod raw;
 mod rest;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use crate::reconciler::{Actor, Inputs, Reconciler};
 
 pub use clock::Origin;
+pub use preflight::{Preflight, Starting};
 pub use telemetry::Metrics;
 pub(crate) use transport::without_proxy;
 pub use transport::{Body, Credentials, Wire};
@@ -67,6 +69,8 @@ pub struct Options {
     pub admin: Option<SocketAddr>,
     /// Where time and randomness begin; `None`, the default, takes [`Origin::here`] when it is run.
     pub origin: Option<Origin>,
+    /// A check of the provider's own before anything is served, which may refuse the start; `None`, the default, for none.
+    pub preflight: Option<Preflight>,
 }
 
 impl Options {
@@ -82,6 +86,7 @@ impl Options {
             requests: 64,
             admin: None,
             origin: None,
+            preflight: None,
         }
     }
 
@@ -99,6 +104,9 @@ pub enum RunError {
     /// The options cannot be used.
     #[error("cannot start: {0}")]
     Start(String),
+    /// The provider's own check refused the start.
+    #[error("the preflight check refused the start: {0}")]
+    Preflight(String),
     /// A part that must live as long as the process ended; going on would be blind.
     #[error("a part of the runtime ended unexpectedly: {0}")]
     TaskEnded(String),
@@ -201,6 +209,13 @@ impl Runtime {
         let Self { options, actors, stop, overview, metrics } = self;
         let transport = Arc::new(Transport::new(options.credentials, options.requests).await.map_err(RunError::Start)?);
         let provider_base = provider_base(transport.server(), options.workspace.as_deref()).map_err(RunError::Start)?;
+        if let Some(preflight) = &options.preflight {
+            let (provider_workspace, export, config_name) = (provider_base.clone(), options.export.clone(), options.config_name.clone());
+            tokio::select! {
+                checked = preflight.check(Starting { provider_workspace, export, config_name }) => checked.map_err(RunError::Preflight)?,
+                () = stop.cancelled() => return Ok(()),
+            }
+        }
         let setup = Setup {
             actors,
             export: options.export,

@@ -10,6 +10,7 @@ mod faults;
 mod furnish;
 mod guard;
 mod kcm;
+mod preflight;
 mod provider;
 mod strict;
 #[path = "../reports/told.rs"]
