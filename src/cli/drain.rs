@@ -102,7 +102,7 @@ impl DrainArgs {
     /// Looks, deletes where that was asked for, and waits; `progress` hears of each change while it waits. Returns the last look, with what is
     /// left when the time is up. May be cancelled and repeated.
     pub async fn drain(&self, mut progress: impl FnMut(&Living)) -> anyhow::Result<Living> {
-        let client = self.connect.connect().await?.client;
+        let client = self.connect.client().await?;
         let mut living = look(&client, &self.endpoints).await?;
         if self.delete {
             anyhow::ensure!(self.yes, "deleting what tenants made needs --yes");
@@ -147,14 +147,15 @@ pub async fn look(client: &AdminClient, args: &EndpointArgs) -> anyhow::Result<L
     Ok(living)
 }
 
-/// `None` where there is no export.
+/// `None` where there is no export. The manager may read the slice and not the export, which is asked only where there is no slice.
 async fn behind(client: &AdminClient, args: &EndpointArgs) -> anyhow::Result<Option<Vec<Endpoint>>> {
-    let exports = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
-    if client.find(&exports, "", EXPORT).await.context("cannot read the export")?.is_none() {
-        return Ok(None);
+    if let Some(endpoints) = endpoints(client, EXPORT, args).await? {
+        return Ok(Some(endpoints));
     }
-    let endpoints = endpoints(client, EXPORT, args).await?;
-    endpoints.with_context(|| format!("export {EXPORT} has no endpoint slice, so it cannot be told who lives behind it")).map(Some)
+    let exports = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
+    let export = client.find(&exports, "", EXPORT).await.context("cannot read the export")?;
+    anyhow::ensure!(export.is_none(), "export {EXPORT} has no endpoint slice, so it cannot be told who lives behind it");
+    Ok(None)
 }
 
 /// Deletes the tenants' clusters, each only as long as it is the one that was seen; the projections follow them.

@@ -35,8 +35,17 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 struct Known {
     /// What it was brought to last.
     done: Option<Want>,
-    /// When it may be tried again after a failure, and how long the wait after the next one is.
-    retry: Option<(Instant, Duration)>,
+    /// The last failure, until something else is wanted.
+    failed: Option<Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    want: Want,
+    /// When it may be tried again.
+    at: Instant,
+    /// The wait after the next failure.
+    pause: Duration,
 }
 
 /// Keeps the guards of `places` as they should be until the sender is gone. A guard that is as it should be costs no request.
@@ -48,24 +57,25 @@ pub(super) async fn keep(mut places: watch::Receiver<Places>, outside: Outside, 
         for (workspace, place) in &now {
             let state = known.entry(workspace.clone()).or_default();
             let Some(want) = policy::want(place).filter(|want| state.done.as_ref() != Some(want)) else { continue };
-            if state.retry.is_some_and(|(at, _)| at > Instant::now()) {
+            let before = state.failed.as_ref().filter(|failed| failed.want == want);
+            if before.is_some_and(|failed| failed.at > Instant::now()) {
                 continue;
             }
+            let pause = before.map_or(FIRST_WAIT, |failed| failed.pause);
             match bring(&outside, &export, workspace, place, &want).await {
                 Ok(changed) => {
                     if changed {
                         info!(%workspace, guarded = matches!(want, Want::Guarded(_)), "the disconnect guard changed");
                     }
-                    *state = Known { done: Some(want), retry: None };
+                    *state = Known { done: Some(want), failed: None };
                 }
                 Err(problem) => {
-                    let pause = state.retry.map_or(FIRST_WAIT, |(_, pause)| pause);
                     warn!(%workspace, problem, "cannot keep the disconnect guard; it is tried again");
-                    state.retry = Some((Instant::now() + pause, (pause * 2).min(LONGEST_WAIT)));
+                    state.failed = Some(Failed { want, at: Instant::now() + pause, pause: (pause * 2).min(LONGEST_WAIT) });
                 }
             }
         }
-        let next = known.values().filter_map(|state| state.retry.map(|(at, _)| at)).min();
+        let next = known.values().filter_map(|state| state.failed.as_ref().map(|failed| failed.at)).min();
         let retry = async {
             match next {
                 Some(at) => tokio::time::sleep_until(at).await,

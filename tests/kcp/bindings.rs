@@ -111,4 +111,10 @@ async fn a_tenant_that_may_not_read_the_provider_workspace_gets_bindings_that_wo
         };
         assert_eq!(read.binding().await.unwrap(), Bound { binding: bound.binding, warning: None });
     }
+    let guarded = BindArgs { disconnect_guard: true, ..arguments(path, None) }.binding().await.unwrap();
+    assert_eq!(
+        guarded.binding["spec"]["permissionClaims"].as_array().unwrap().len(),
+        4,
+        "who cannot read the export says that it has a guard"
+    );
 }

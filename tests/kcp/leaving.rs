@@ -116,6 +116,9 @@ async fn a_platform_is_drained_and_then_uninstalled_and_nothing_is_torn_away() {
     let uninstall = UninstallArgs { connect: connect(&platform), ..UninstallArgs::default() };
 
     eventually("the cluster and its projection live", async || drain.drain(|_| {}).await.unwrap().counts().get(place) == Some(&2)).await;
+    let own = ConnectArgs { kubeconfig: Some(platform.identity().await), workspace: None };
+    let seen = DrainArgs { connect: own, ..DrainArgs::default() }.drain(|_| {}).await.unwrap();
+    assert_eq!(seen.counts().get(place), Some(&2), "the manager's own identity is enough to look");
     let blind = DrainArgs { endpoints: nowhere(), ..drain.clone() }.drain(|_| {}).await.unwrap_err();
     assert!(format!("{blind:#}").contains("cannot read the bindings behind"), "{blind:#}");
     let refused = uninstall.uninstall().await.unwrap();
@@ -224,4 +227,32 @@ async fn exit_codes_and_json_say_what_a_script_needs() {
     let (code, text) = kcm(&platform, &["doctor", "-o", "json"]).await;
     let report: Value = serde_json::from_str(&text).unwrap();
     assert!(code == Some(1) && report["ok"] == false, "{report}");
+}
+
+#[tokio::test]
+async fn a_platform_that_is_set_up_again_finds_the_clusters_that_a_forced_uninstall_left() {
+    let (platform, manager, tenant) = served().await;
+    tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
+    let uid = tenant.scheduled("demo").await["metadata"]["uid"].clone();
+    manager.stop().await;
+    let identity = |live: &Value| live["status"]["identityHash"].clone();
+    let before = identity(&platform.client().get(&EXPORTS, "", export::EXPORT).await.unwrap());
+    let uninstall = UninstallArgs { connect: connect(&platform), force: true, ..UninstallArgs::default() };
+    let forced = uninstall.uninstall().await.unwrap();
+    assert!(!forced.refused && forced.living.unwrap().counts().len() == 1);
+    eventually("it is all gone", async || uninstall.uninstall().await.unwrap().changes() == 0).await;
+
+    init::init(&options(&platform)).await.unwrap();
+    assert_eq!(identity(&platform.client().get(&EXPORTS, "", export::EXPORT).await.unwrap()), before, "kcp has kept its identity");
+    let manager = platform.manager().await;
+    eventually("the cluster is the same, and its own manager's again", async || {
+        tenant.client().delete(&CLUSTERS, "default", "demo").await.is_ok()
+            && tenant
+                .client()
+                .find(&CLUSTERS, "default", "demo")
+                .await
+                .is_ok_and(|left| left.is_none_or(|left| left["metadata"]["uid"] != uid))
+    })
+    .await;
+    manager.stop().await;
 }

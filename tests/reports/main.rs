@@ -9,6 +9,7 @@ mod events;
 #[path = "../invariants/furnish.rs"]
 mod furnish;
 mod kinds;
+mod leaving;
 mod outages;
 mod support;
 mod told;
