@@ -33,8 +33,8 @@ const ATTEMPTS: usize = 5;
   kcm uninstall --workspace root:provider --catalog  also the catalog's kinds, with everything in the catalog
 
 Removes, in this order: disconnect guards in tenants' workspaces, the default bindings of the workspace type, the providers' doors, the export, its schemas, roles and identities, and
-with --catalog the catalog's kinds. Repeating it is fine. While clusters live it refuses and says where; with --force they stay for ever, as do
-their finalizers, since nobody can reach them any more.
+with --catalog the catalog's kinds. Repeating it is fine. While clusters live it refuses and says where; with --force they stay with
+their finalizers, until somebody takes these off by hand or kcm init sets the platform up again.
 
 Exit code: 0 removed, 1 refused: something lives there, 2 it cannot be told, or a removal failed.")]
 pub struct UninstallArgs {
@@ -110,7 +110,7 @@ impl fmt::Display for Report {
             for (workspace, count) in living.counts() {
                 writeln!(f, "  {workspace}: {count}")?;
             }
-            return writeln!(f, "kcm drain lists them and waits for them; --force leaves them behind for ever");
+            return writeln!(f, "kcm drain lists them and waits for them; --force leaves them behind with their finalizers");
         }
         for step in &self.steps {
             step.fmt(f)?;

@@ -142,7 +142,7 @@ pub fn binding(binding: &Value) -> Option<Check> {
     let broken = binding["status"]["conditions"].as_array().into_iter().flatten().filter(|condition| condition["status"] == "False");
     // Claims have checks of their own, and what they lack stands there.
     let broken = broken.filter(|condition| !condition["type"].as_str().is_some_and(|type_| type_.starts_with("PermissionClaims")));
-    let words = |condition: &Value| format!("{}: {}", text(&condition["type"]), text(&condition["message"]));
+    let words = |condition: &Value| plain(&format!("{}: {}", text(&condition["type"]), text(&condition["message"])));
     let broken: Vec<String> = broken.map(words).collect();
     let phase = binding["status"]["phase"].as_str().unwrap_or_default();
     match (phase, broken.as_slice()) {
@@ -150,6 +150,11 @@ pub fn binding(binding: &Value) -> Option<Check> {
         ("Bound", broken) => check(Status::Action, format!("binding {name} is Bound, but {}", broken.join("; "))),
         (_, broken) => check(Status::Action, format!("binding {name} is not Bound yet; {}", broken.join("; "))),
     }
+}
+
+/// A tenant may have written it, and it goes to an operator's terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn text(value: &Value) -> &str {
