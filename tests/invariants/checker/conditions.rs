@@ -89,7 +89,9 @@ const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(60 + 30 + 2);
 
 fn is_now(time: &str, step: &Step<'_>) -> bool {
     let late = |time: Timestamp| step.event.at.duration_since(time);
-    time.parse().is_ok_and(|time| step.memory.clocks.iter().any(|ahead| (late(time) + *ahead).abs() <= ON_ITS_WAY))
+    // Processes that stand still are late besides.
+    let within = ON_ITS_WAY.max(step.memory.window);
+    time.parse().is_ok_and(|time| step.memory.clocks.iter().any(|ahead| (late(time) + *ahead).abs() <= within))
 }
 
 /// What the runtime says in an actor's first condition when it does not call it.

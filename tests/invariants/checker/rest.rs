@@ -54,7 +54,10 @@ fn was_reconciled(tenant: &Value) -> Option<String> {
 fn follows_from_the_inputs(state: &State, key: &Key, tenant: &Value) -> Option<String> {
     let scheduled = condition(tenant, "Scheduled")?;
     let foreign = condition(tenant, "Projected").is_some_and(|projected| projected["reason"] == "ForeignProjection");
-    if ELSEWHERE.contains(&text(scheduled, "/reason")) || foreign {
+    // The projection of an earlier cluster of this name has to go first, and its provider holds it.
+    let waits =
+        state.get(&key.of(PROJECTION)).is_some_and(|projection| is_going(projection) && owner(projection) != text(tenant, "/metadata/uid"));
+    if ELSEWHERE.contains(&text(scheduled, "/reason")) || foreign || (waits && text(scheduled, "/reason") == "NotEvaluated") {
         return None;
     }
     let (choice, projection) = choice::at_rest(state, key)?;

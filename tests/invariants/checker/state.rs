@@ -52,7 +52,7 @@ pub(crate) struct Past {
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
     /// For how long the past counts.
-    window: SignedDuration,
+    pub(crate) window: SignedDuration,
     /// How far the clocks of processes may be ahead.
     pub(crate) clocks: Vec<SignedDuration>,
     /// The time of the latest event.
