@@ -19,6 +19,8 @@ pub const DEFAULT_UNSCHEDULABLE_REQUEUE: Duration = Duration::from_mins(5);
 pub const DEFAULT_CATALOG_MAX_STALENESS: Duration = Duration::from_mins(5);
 /// How often a converged object is compared with the cache when nobody says otherwise.
 pub const DEFAULT_POLL_INTERVAL: Duration = Duration::from_mins(10);
+/// The purpose of workload clusters when nobody says otherwise.
+pub const DEFAULT_WORKLOAD_PURPOSE: &str = "workload";
 
 /// KCM's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +84,11 @@ impl RuntimeSettings {
     /// The rules for who is served; empty for everybody.
     pub fn allowed_workspaces(&self) -> &[String] {
         self.kcp.as_ref().map_or(&[], |kcp| &kcp.allowed_workspaces)
+    }
+
+    /// The purpose of the workload clusters that new work is begun on. Default `workload`.
+    pub fn workload_purpose(&self) -> &str {
+        self.workload.as_ref().and_then(|workload| workload.purpose.as_deref()).unwrap_or(DEFAULT_WORKLOAD_PURPOSE)
     }
 
     /// Everything that is wrong with these fields, in their order.

@@ -64,9 +64,9 @@ reasons! {
     InvalidObject,
     /// The provider's configuration is missing or was never valid.
     ConfigUnavailable,
-    /// Access that was asked for is not granted yet. Reserved: nothing writes it into a condition yet.
+    /// What external work needs is not there yet: a workload cluster, or the way to one. The message names what is waited for.
     AccessPending,
-    /// Access that was asked for was denied. In metrics and logs; reserved as a condition's reason.
+    /// What external work needs is there and cannot be used, or may not be read. In metrics and logs also any request that was refused.
     AccessDenied,
     /// Another object of this kind in the workspace is the one that counts.
     Superseded,

@@ -67,6 +67,11 @@ impl Client {
         Self { token: token.into(), ..self.clone() }
     }
 
+    /// The URL of the base.
+    pub(super) fn url(&self) -> String {
+        format!("{}{}", self.control_plane.url(), self.base)
+    }
+
     /// Sends one request. `path` begins with a slash and is below the base.
     ///
     /// # Panics

@@ -64,6 +64,7 @@ mod resource;
 mod runs;
 pub mod trial;
 mod trouble;
+mod workload;
 mod workspace;
 mod world;
 

@@ -50,6 +50,9 @@ impl Run {
         if let Credentials::Service { wire, .. } = &mut own.credentials {
             *wire = Wire::new(Mortal::new(wire.clone(), alive.clone()));
         }
+        for wire in own.wires.values_mut() {
+            *wire = Wire::new(Mortal::new(wire.clone(), alive.clone()));
+        }
         let runtime = build(Runtime::new(own));
         Self { handle: runtime.handle(), task: tokio::spawn(runtime.run()), options, build, alive }
     }

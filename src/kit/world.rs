@@ -16,10 +16,10 @@ use crate::api::manifest::export::Claim;
 use crate::api::names::LogicalCluster;
 use crate::embedded::{ADMIN, ControlPlane, Options as Profile};
 use crate::reconciler::{Inputs, Reconciler};
-use crate::runtime::{Credentials, Handle, Options, Origin, Runtime, Wire};
+use crate::runtime::{Credentials, Handle, Options, Origin, Runtime};
 
 use super::client::Client;
-use super::faults::{Faults, Tap};
+use super::faults::Faults;
 use super::journal::{Journal, Sent};
 use super::lines::Lines;
 use super::resource::Resource;
@@ -60,6 +60,8 @@ pub(super) struct Shared {
     pub(super) export: Mutex<Export>,
     /// Workspaces that were made, by name.
     pub(super) workspaces: Mutex<BTreeMap<String, LogicalCluster>>,
+    /// Workload clusters that are control planes of their own.
+    pub(super) others: Mutex<Vec<ControlPlane>>,
     pub(super) seed: AtomicU64,
     pub(super) wall: Wall,
 }
@@ -167,14 +169,8 @@ impl World {
     /// A way to the control plane as whoever has this bearer token: a user of [`Profile::users`], or a `ServiceAccount` whose token was asked for,
     /// to see whether the rights that you deploy with are enough. What is sent there counts among [`World::requests`].
     pub fn credentials(&self, token: impl Into<String>) -> Credentials {
-        let Shared { control_plane, journal, faults, runs, .. } = &*self.shared;
-        let wire = Wire::new(Tap {
-            control_plane: control_plane.clone(),
-            journal: journal.clone(),
-            faults: faults.clone(),
-            runs: runs.downgrade(),
-        });
-        Credentials::Service { wire, server: control_plane.url(), token: token.into().into() }
+        let control_plane = &self.shared.control_plane;
+        Credentials::Service { wire: self.wire(control_plane), server: control_plane.url(), token: token.into().into() }
     }
 
     /// What runtimes of this world are set up with: a way to the control plane as its administrator, the export, the provider workspace, and the
@@ -182,7 +178,7 @@ impl World {
     pub fn options(&self) -> Options {
         let export = self.shared.export.lock().name.clone();
         let options = Options::new(self.credentials(ADMIN), export).with_workspace(self.shared.provider_path());
-        Options { origin: Some(Origin { wall: self.shared.now(), seed: self.seed() }), ..options }
+        Options { origin: Some(Origin { wall: self.shared.now(), seed: self.seed() }), wires: self.wires(), ..options }
     }
 
     /// Runs one reconciler, as [`Runtime::serve`] takes it; it may be built again by [`World::restart`].
@@ -324,6 +320,7 @@ impl Shared {
             settled: Mutex::default(),
             export: Mutex::new(export),
             workspaces: Mutex::new(workspaces),
+            others: Mutex::default(),
             seed: AtomicU64::new(seed),
             wall,
         };
@@ -335,7 +332,7 @@ impl Shared {
         *self.settled.lock() = None;
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.wall.now()
     }
 

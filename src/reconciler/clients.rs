@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 use crate::api::meta::{Kind, KindRef};
@@ -92,54 +93,76 @@ impl Client {
     }
 }
 
-macro_rules! client {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone)]
-        pub struct $name(pub(crate) Client);
-
+macro_rules! verbs {
+    ($name:ident, $($inner:tt)+) => {
         impl $name {
             /// Reads an object past every cache; `None` when the server answers that there is none.
             pub async fn get<K: Kind>(&self, name: &ObjectName) -> Result<Option<K>, CallError> {
-                self.0.get(name).await
+                self.$($inner)+.get(name).await
             }
 
             /// Creates an object; [`Failure::AlreadyExists`] when the name is taken.
             pub async fn create<K: Kind>(&self, object: &K) -> Result<K, CallError> {
-                self.0.create(object).await
+                self.$($inner)+.create(object).await
             }
 
             /// Replaces an object whole, under the uid and resourceVersion it carries; a conflict when it changed meanwhile. Fields that
             /// `K` does not hold are lost.
             pub async fn replace<K: Kind>(&self, object: &K) -> Result<K, CallError> {
-                self.0.replace(object).await
+                self.$($inner)+.replace(object).await
             }
 
             /// Deletes this very incarnation; a conflict when the name belongs to another one by now.
             pub async fn delete<K: Kind>(&self, object: &K) -> Result<Removal, CallError> {
-                self.0.delete(object).await
+                self.$($inner)+.delete(object).await
             }
         }
 
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_tuple(stringify!($name)).field(&self.0.place).finish()
+                f.debug_tuple(stringify!($name)).field(&self.$($inner)+.place).finish()
             }
         }
     };
 }
 
-client! {
-    /// Reads and writes in one tenant's workspace, and nowhere else. Each method is one request and may be cancelled.
-    WorkspaceClient
+/// Reads and writes in one tenant's workspace, and nowhere else. Each method is one request and may be cancelled.
+#[derive(Clone)]
+pub struct WorkspaceClient(pub(crate) Client);
+
+/// Reads and writes in the provider workspace. Each method is one request and may be cancelled.
+#[derive(Clone)]
+pub struct PlatformClient(pub(crate) Client);
+
+/// Reads and writes on the workload cluster of the object: the same one as long as its work lasts. Each method is one request and may be
+/// cancelled.
+#[derive(Clone)]
+pub struct WorkloadClient {
+    client: Client,
+    name: Arc<str>,
+    kubeconfig: SecretString,
 }
-client! {
-    /// Reads and writes on the workload cluster that was ordered for the object. Each method is one request and may be cancelled.
-    WorkloadClient
-}
-client! {
-    /// Reads and writes in the provider workspace. Each method is one request and may be cancelled.
-    PlatformClient
+
+verbs!(WorkspaceClient, 0);
+verbs!(PlatformClient, 0);
+verbs!(WorkloadClient, client);
+
+impl WorkloadClient {
+    pub(crate) fn new(port: Arc<dyn Port>, name: &Arc<str>, kubeconfig: SecretString) -> Self {
+        let place = format!("the workload cluster {name}").into();
+        Self { client: Client { port, target: Target::Workload, place, kubeconfig: None }, name: name.clone(), kubeconfig }
+    }
+
+    /// The name of the workload cluster, which names its Secret too; for people, and for what is derived from it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kubeconfig with which it is reached, as text, to be embedded into what is created there. It holds a credential: it is shown by no
+    /// `Debug`, and belongs into no log, error or status.
+    pub fn kubeconfig(&self) -> &SecretString {
+        &self.kubeconfig
+    }
 }
 
 impl WorkspaceClient {

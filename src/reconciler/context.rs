@@ -90,7 +90,7 @@ pub enum Mode {
 pub struct ClusterContext {
     /// The tenant's workspace.
     pub control_plane: WorkspaceClient,
-    /// The workload cluster, where the provider asked for one.
+    /// The workload cluster; there in every call of a reconciler that declared [`Inputs::workload`](super::Inputs::workload), else `None`.
     pub workload: Option<WorkloadClient>,
     /// The provider workspace.
     pub platform: PlatformClient,

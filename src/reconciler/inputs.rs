@@ -191,6 +191,19 @@ pub(crate) struct Declared<O> {
     pub(crate) only: Option<Only<O>>,
     pub(crate) single: bool,
     pub(crate) access: Option<Vec<AccessRule>>,
+    pub(crate) external: External,
+}
+
+/// What a reconciler makes outside of its tenants' workspaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum External {
+    /// Nothing that would be left behind with a workspace.
+    #[default]
+    Nothing,
+    /// Something that its own clients lead to.
+    Elsewhere,
+    /// Something on a workload cluster.
+    Workload,
 }
 
 pub(crate) struct NamesInput<O> {
@@ -228,6 +241,7 @@ impl<O: ServiceObject> Inputs<O> {
                 only: None,
                 single: false,
                 access: None,
+                external: External::Nothing,
             },
         }
     }
@@ -255,6 +269,23 @@ impl<O: ServiceObject> Inputs<O> {
     /// Says whom a change of the configuration concerns; without it every object is looked at again.
     pub fn config<C: ProviderConfig>(&mut self, of: fn(&O) -> Vec<Topic>, raised: fn(&C, &C) -> Vec<Topic>) {
         self.declared.config = Some(ConfigInput { of, raised: between(raised) });
+    }
+
+    /// Asks for a workload cluster: [`ClusterContext::workload`](super::ClusterContext::workload) is there in every call, and it is the same
+    /// cluster from the first call about an object to its last. An object that cannot have one is told so, and no call is made.
+    ///
+    /// Before the first call the work is recorded in the provider workspace, with the object as it was last seen; so `delete` can be called
+    /// once the tenant's workspace is gone, and must then be able to finish without it.
+    pub fn workload(&mut self) {
+        self.declared.external = External::Workload;
+    }
+
+    /// Says that this reconciler makes something outside of kcp by other means than a workload cluster, so that its work is recorded as
+    /// [`Self::workload`] says.
+    pub fn external(&mut self) {
+        if self.declared.external == External::Nothing {
+            self.declared.external = External::Elsewhere;
+        }
     }
 
     /// Leaves objects alone for which this says no: another controller's.

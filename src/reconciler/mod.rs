@@ -59,7 +59,7 @@ pub use report::{Deletion, Recheck, Report, ReportedCondition, StatusFields};
 
 pub(crate) use clients::{decode_text, describe};
 pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble, add_finalizer};
-pub(crate) use inputs::{Declared, Fold, PlatformInput, Raised};
+pub(crate) use inputs::{Declared, External, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
 pub(crate) use report::cut;
 

@@ -16,8 +16,7 @@ pub(crate) enum Target {
     Workspace,
     /// The provider workspace, or the platform cluster.
     Platform,
-    /// The workload cluster that was ordered.
-    #[expect(dead_code, reason = "nothing orders workload clusters yet; the seam keeps their place")]
+    /// The workload cluster of the object.
     Workload,
 }
 

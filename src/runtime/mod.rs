@@ -8,6 +8,7 @@ mod admin;
 mod clock;
 mod core;
 mod events;
+mod external;
 mod finalizer;
 mod guard;
 mod judgement;
@@ -23,13 +24,16 @@ mod status;
 mod telemetry;
 mod transport;
 pub mod watch;
+mod workload;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::watch as state;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::manifest::rbac::MANAGER_NAMESPACE;
 use crate::reconciler::{Actor, Inputs, Reconciler};
 
 pub use clock::Origin;
@@ -44,6 +48,7 @@ use seat::Seat;
 use served::Served;
 use shell::Outside;
 use transport::Transport;
+use workload::Workloads;
 
 /// How a runtime is set up: what it needs in [`Options::new`], the rest as fields with defaults.
 #[derive(Clone, Debug)]
@@ -65,6 +70,10 @@ pub struct Options {
     /// 1 for kcp before v0.31: its virtual workspaces change a map that all requests of one `ServiceAccount` share, and concurrent ones can
     /// crash it (kcp#3855).
     pub requests: usize,
+    /// The namespace of the provider workspace that holds the Secrets of workload clusters and the index of external work. Default `kcm-system`.
+    pub workload_namespace: String,
+    /// Servers of this process, by the URL that kubeconfigs of workload clusters have for them. Default none.
+    pub wires: BTreeMap<String, Wire>,
     /// Where `/readyz`, `/livez` and `/metrics` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
     /// Where time and randomness begin; `None`, the default, takes [`Origin::here`] when it is run.
@@ -84,6 +93,8 @@ impl Options {
             workers: 8,
             endpoint_overrides: Vec::new(),
             requests: 64,
+            workload_namespace: MANAGER_NAMESPACE.into(),
+            wires: BTreeMap::new(),
             admin: None,
             origin: None,
             preflight: None,
@@ -218,14 +229,16 @@ impl Runtime {
         }
         let setup = Setup {
             actors,
-            export: options.export,
+            export: options.export.into(),
             config_name: options.config_name,
             provider_base: provider_base.clone(),
+            namespace: options.workload_namespace.into(),
             overrides: options.endpoint_overrides,
             workers: options.workers,
         };
         let clock = Clock::new(options.origin.unwrap_or_else(Origin::here));
-        let outside = Outside { transport, metrics: metrics.clone(), clock, provider_base: provider_base.into() };
+        let workloads = Arc::new(Workloads::new(options.wires, options.requests));
+        let outside = Outside { transport, metrics: metrics.clone(), clock, provider_base: provider_base.into(), workloads };
         let Some(address) = options.admin else { return shell::run(setup, outside, overview, stop).await };
         let admin = admin::serve(address, overview.subscribe(), metrics).await.map_err(RunError::Start)?;
         tokio::select! {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -14,10 +15,12 @@ use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{Answer, Call, CallError, Failure, Port, Target, Verb, describe};
 
 use super::core::Event;
+use super::external::{Lack, Member};
 use super::queue::Work;
 use super::rest;
 use super::telemetry::Metrics;
 use super::transport::Transport;
+use super::workload::{Connection, Door, Workloads};
 
 /// From the first byte of a request to the last of its answer.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -37,6 +40,8 @@ pub(crate) struct Written {
 pub(crate) struct LivePort {
     way: Option<Way>,
     written: Mutex<Vec<Written>>,
+    /// The workload cluster that this call has reached.
+    workload: Mutex<Option<Arc<Connection>>>,
 }
 
 struct Way {
@@ -47,6 +52,16 @@ struct Way {
     metrics: Arc<Metrics>,
     workspace_base: String,
     platform_base: Arc<str>,
+    workloads: Arc<Workloads>,
+}
+
+impl Way {
+    async fn ask(&self, base: &str, kind: KindRef, name: &ObjectName) -> Result<Answer, Failure> {
+        let reply = self.transport.send(&rest::ask(base, kind, name, &Verb::Get), DEADLINE).await;
+        self.metrics.request(Verb::Get.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        let reply = reply.map_err(Failure::Transport)?;
+        rest::answer(name, &Verb::Get, reply.status, &reply.body)
+    }
 }
 
 impl LivePort {
@@ -57,9 +72,40 @@ impl LivePort {
         work: Work,
         events: mpsc::Sender<Event>,
         platform_base: Arc<str>,
+        workloads: Arc<Workloads>,
     ) -> Self {
         let workspace_base = rest::scoped(endpoint, Some(&work.key.workspace));
-        Self { way: Some(Way { work, events, transport, metrics, workspace_base, platform_base }), written: Mutex::default() }
+        let way = Way { work, events, transport, metrics, workspace_base, platform_base, workloads };
+        Self { way: Some(way), written: Mutex::default(), workload: Mutex::default() }
+    }
+
+    /// Opens the way to the workload cluster that this call is to use.
+    pub(crate) async fn reach(&self, namespace: &str, member: &Member) -> Result<Arc<Connection>, Lack> {
+        let Some(way) = &self.way else { return Err(Lack::pending("there is no way to a server".into())) };
+        let Way { transport, metrics, platform_base: base, workloads, .. } = way;
+        let connection = workloads.connect(&Door { transport, metrics, base, namespace }, member).await?;
+        *self.workload.lock() = Some(connection.clone());
+        Ok(connection)
+    }
+
+    /// Asks for one object of the call's workspace behind an endpoint, past every cache.
+    pub(crate) async fn look(&self, endpoint: &str, kind: KindRef, name: &ObjectName) -> Result<Answer, Failure> {
+        let Some(way) = &self.way else { return Err(Failure::Transport("there is no way to a server".into())) };
+        way.ask(&rest::scoped(endpoint, Some(&way.work.key.workspace)), kind, name).await
+    }
+
+    /// The same in the provider workspace.
+    pub(crate) async fn look_near(&self, kind: KindRef, name: &ObjectName) -> Result<Answer, Failure> {
+        let Some(way) = &self.way else { return Err(Failure::Transport("there is no way to a server".into())) };
+        way.ask(&way.platform_base, kind, name).await
+    }
+
+    /// Tells the heart something.
+    pub(crate) async fn tell(&self, event: Event) {
+        if let Some(way) = &self.way {
+            // Nobody listens any more when the process stops.
+            let _ = way.events.send(event).await;
+        }
     }
 
     /// The writes that went through, in their order; empties the list.
@@ -97,19 +143,26 @@ impl Port for LivePort {
     async fn call(&self, call: Call) -> Result<Answer, CallError> {
         let refused = |failure| CallError::new(format!("{} {}", call.verb.word(), call.name), failure);
         let Some(way) = &self.way else { return Err(refused(Failure::Transport("there is no way to a server".into()))) };
-        let (base, place) = match call.target {
-            Target::Workspace => (way.workspace_base.as_str(), way.work.key.workspace.as_str()),
-            Target::Platform => (&*way.platform_base, "the provider workspace"),
-            Target::Workload => return Err(refused(Failure::Transport("no workload cluster was ordered".into()))),
+        let workload = self.workload.lock().clone();
+        let (transport, base, place) = match (call.target, &workload) {
+            (Target::Workspace, _) => (&*way.transport, way.workspace_base.as_str(), way.work.key.workspace.as_str()),
+            (Target::Platform, _) => (&*way.transport, &*way.platform_base, "the provider workspace"),
+            (Target::Workload, Some(reached)) => (&reached.transport, reached.transport.server(), &*reached.place),
+            (Target::Workload, None) => return Err(refused(Failure::Transport("there is no workload cluster".into()))),
         };
         let failed = |failure| CallError::new(format!("{} {}", call.verb.word(), describe(call.kind, place, &call.name)), failure);
         let ask = rest::ask(base, call.kind, &call.name, &call.verb);
-        let reply = way.transport.send(&ask, DEADLINE).await;
+        let reply = transport.send(&ask, DEADLINE).await;
         way.metrics.request(call.verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
         if reply.is_err() && matches!(call.verb, Verb::Delete { .. }) && mutated(Mutant::LostIsDone) {
             return Ok(Answer::Gone);
         }
         let reply = reply.map_err(|problem| failed(Failure::Transport(problem)))?;
+        if reply.status == StatusCode::UNAUTHORIZED
+            && let (Target::Workload, Some(reached)) = (call.target, &workload)
+        {
+            way.workloads.distrust(reached);
+        }
         let mut answer = rest::answer(&call.name, &call.verb, reply.status, &reply.body).map_err(failed)?;
         if let Answer::Object(object) = &mut answer
             && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::api::meta::OPERATION_ANNOTATION;
 use crate::api::names::{LogicalCluster, ObjectName};
 
+use super::external::DOMAIN;
 use super::watch::{Frame, Page};
 
 /// The annotation in which kcp names an object's logical cluster.
@@ -27,7 +28,7 @@ pub(crate) struct Raw {
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: Box<str>,
     pub(crate) operation: Operation,
-    /// The whole object without `managedFields`; empty where only the name was asked for.
+    /// The whole object without `managedFields`; empty where only the name was asked for, and only metadata where only tags were.
     pub(crate) body: Arc<str>,
 }
 
@@ -61,6 +62,8 @@ pub(crate) enum Keep {
     Body,
     /// Its name only.
     Name,
+    /// Its name, and our own labels and annotations: nothing else of it gets into the cache, whatever the server sends.
+    Tags,
 }
 
 type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
@@ -78,6 +81,8 @@ struct Head<'a> {
     resource_version: Cow<'a, str>,
     #[serde(default)]
     annotations: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
 impl Raw {
@@ -88,7 +93,11 @@ impl Raw {
         let metadata = fields.get("metadata").ok_or("an object without metadata")?.get();
         let head: Head<'_> = serde_json::from_str(metadata).map_err(unreadable)?;
         let mut annotations = head.annotations.unwrap_or_default();
-        let body = if keep == Keep::Body { Some(without_managed_fields(&mut fields, metadata)?) } else { None };
+        let body = match keep {
+            Keep::Body => Some(without_managed_fields(&mut fields, metadata)?),
+            Keep::Name => None,
+            Keep::Tags => Some(tags(&head.name, &head.labels.unwrap_or_default(), &annotations)),
+        };
         Ok(Self {
             name: ObjectName::namespaced(&*head.namespace, &*head.name),
             workspace: annotations.remove(CLUSTER_ANNOTATION).map(LogicalCluster::new),
@@ -103,6 +112,13 @@ impl Raw {
     pub(crate) fn version(&self) -> Option<u64> {
         self.resource_version.parse().ok()
     }
+}
+
+/// Not what others have put there: `kubectl apply` keeps the whole object in an annotation, a Secret's content with it.
+fn tags(name: &str, labels: &BTreeMap<Cow<'_, str>, Cow<'_, str>>, annotations: &BTreeMap<String, String>) -> String {
+    let labels: BTreeMap<_, _> = labels.iter().filter(|(key, _)| key.starts_with(DOMAIN)).collect();
+    let annotations: BTreeMap<_, _> = annotations.iter().filter(|(key, _)| key.starts_with(DOMAIN)).collect();
+    serde_json::json!({"metadata": {"name": name, "labels": labels, "annotations": annotations}}).to_string()
 }
 
 fn without_managed_fields<'a>(fields: &mut Fields<'a>, metadata: &'a str) -> Result<String, String> {
@@ -201,6 +217,15 @@ mod tests {
         assert!(raw.body.contains(r#""later":"field""#));
         assert_eq!(raw.workspace, Some(LogicalCluster::new("2hx7")));
         assert_eq!((raw.name.to_string(), &*raw.uid, raw.version()), ("default/demo".into(), "u1", Some(7)));
+    }
+
+    #[test]
+    fn of_a_secret_nothing_but_our_own_tags_is_kept() {
+        let secret = r#"{"metadata":{"name":"one","resourceVersion":"7","labels":{"runtime.edge-connect.eu/workload-purpose":"workload","x":"y"},
+            "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"canary"},"managedFields":[]},"data":{"kubeconfig":"canary"}}"#;
+        let raw = Raw::read(secret, Keep::Tags).unwrap();
+        let kept = r#"{"metadata":{"annotations":{},"labels":{"runtime.edge-connect.eu/workload-purpose":"workload"},"name":"one"}}"#;
+        assert_eq!((&*raw.body, raw.version()), (kept, Some(7)));
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub(crate) fn collection(base: &str, kind: KindRef) -> String {
     format!("{base}/{prefix}/{}/{}", kind.version, kind.plural)
 }
 
+/// The collection of a kind in one namespace below a base URL.
+pub(crate) fn within_namespace(base: &str, kind: KindRef, namespace: &str) -> String {
+    within(base, kind, &ObjectName::namespaced(namespace, ""))
+}
+
 /// One object below a base URL.
 pub(crate) fn object(base: &str, kind: KindRef, name: &ObjectName) -> String {
     format!("{}/{}", within(base, kind, name), escape(&name.name))
@@ -72,6 +77,8 @@ pub(crate) struct Source {
     pub(crate) url: String,
     /// Only the object of this name.
     pub(crate) only: Option<String>,
+    /// Only objects with a label of this key.
+    pub(crate) labelled: Option<&'static str>,
     pub(crate) keep: Keep,
     /// Whether everybody waits for it, so that trouble is looked into each second.
     pub(crate) eager: bool,
@@ -85,7 +92,7 @@ impl Source {
         if let Some(cont) = cont {
             let _ = write!(url, "&continue={}", escape(cont));
         }
-        Ask::get(url, if self.keep == Keep::Name { NAMES_LIST } else { JSON })
+        Ask::get(url, if self.keep == Keep::Body { JSON } else { NAMES_LIST })
     }
 
     /// The watch from a resourceVersion on.
@@ -96,12 +103,15 @@ impl Source {
             escape(resource_version)
         );
         self.select(&mut url);
-        Ask::get(url, if self.keep == Keep::Name { NAMES } else { JSON })
+        Ask::get(url, if self.keep == Keep::Body { JSON } else { NAMES })
     }
 
     fn select(&self, url: &mut String) {
         if let Some(name) = &self.only {
             let _ = write!(url, "&fieldSelector=metadata.name%3D{}", escape(name));
+        }
+        if let Some(key) = self.labelled {
+            let _ = write!(url, "&labelSelector={}", escape(key));
         }
     }
 }

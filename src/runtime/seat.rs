@@ -19,21 +19,27 @@ use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
-    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Event, Inputs, Inside, Kubeconfig, Mode, PlatformClient,
-    PlatformInput, Port, ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot, StatusFields, Target,
-    TenantIdentity, Topic, Verb, Workspace, WorkspaceClient, decode_text,
+    Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Event, External, Inputs, Inside, Kubeconfig, Mode,
+    PlatformClient, PlatformInput, Port, ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot,
+    StatusFields, Target, TenantIdentity, Topic, Verb, WorkloadClient, Workspace, WorkspaceClient, decode_text,
 };
 
 use super::access::{Account, Refused};
 use super::clock::Moment;
 use super::events::Subject;
+use super::external::Lack;
 use super::finalizer::{self, Step};
-use super::port::Written;
+use super::port::{LivePort, Written};
 use super::queue::Outcome;
 use super::raw::{Operation, Raw};
 use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
 use super::status;
 use look::{Admission, Looked};
+
+mod external;
+mod orphan;
+
+use external::Footing;
 
 /// How long the reconciler's own part of a call may take. It is dropped then wherever it waits, in the middle of a request too; the status
 /// write that may follow a call in time has the deadline of one request more.
@@ -58,7 +64,14 @@ impl<R: Reconciler> Seat<R> {
         Self { reconciler, declared, actor, account }
     }
 
-    fn context(&self, job: &mut Job, config: Arc<R::Config>, kubeconfig: Option<Kubeconfig>, inside: Inside) -> Context<R::Config> {
+    fn context(
+        &self,
+        job: &mut Job,
+        config: Arc<R::Config>,
+        kubeconfig: Option<Kubeconfig>,
+        workload: Option<WorkloadClient>,
+        inside: Inside,
+    ) -> Context<R::Config> {
         let (logical_cluster, port) = (job.key.workspace.clone(), inside.port.clone());
         Context {
             identity: TenantIdentity::of(&logical_cluster),
@@ -67,7 +80,7 @@ impl<R: Reconciler> Seat<R> {
             now: job.moment.wall,
             clusters: ClusterContext {
                 control_plane: WorkspaceClient::new(port.clone(), &logical_cluster).with_kubeconfig(kubeconfig),
-                workload: None,
+                workload,
                 platform: PlatformClient::new(port.clone()),
             },
             workspace: Workspace { logical_cluster, path: job.path.take() },
@@ -85,14 +98,14 @@ impl<R: Reconciler> Seat<R> {
         }
     }
 
-    /// Calls the reconciler and writes what it says.
+    /// Calls the reconciler and writes what it says. What it no longer needs after its last word is given back before the finalizer.
     async fn call(
         &self,
         ctx: &Context<R::Config>,
         object: &R::Object,
         step: Step,
-        admission: &Admission,
         moment: Moment,
+        ends: Ends<'_>,
     ) -> Result<Said, Trouble> {
         let verdict = match step {
             Step::CreateOrUpdate => Some(self.guarded(self.reconciler.create_or_update(ctx, object)).await?),
@@ -101,13 +114,13 @@ impl<R: Reconciler> Seat<R> {
                 Deletion::Pending(report) => Some(report),
             },
         };
-        match verdict {
-            Some(report) => self.publish(ctx, report, moment).await,
-            None => {
-                self.leave(admission, object).await?;
-                self.release(ctx).await.map(|()| Said::default()).map_err(Trouble::Call)
-            }
+        if let Some(report) = verdict {
+            return self.publish(ctx, report, moment).await;
         }
+        let Ends { live, footing, admission } = ends;
+        footing.finish(live).await.map_err(Trouble::Call)?;
+        self.leave(admission, object).await?;
+        self.release(ctx).await.map(|()| Said::default()).map_err(Trouble::Call)
     }
 
     async fn guarded<T>(&self, call: impl Future<Output = Result<T, R::Error>>) -> Result<T, Trouble> {
@@ -164,6 +177,16 @@ impl<R: Reconciler> Seat<R> {
         Ok(())
     }
 
+    /// Says what an object waits for that cannot have what its external work needs. What is as it should be stays so for what may pass.
+    async fn wait(&self, inside: &Inside, lack: &Lack, moment: Moment) -> Result<Said, Trouble> {
+        let controller = self.actor.name;
+        let what = &lack.what;
+        info!(controller, reason = lack.reason.as_str(), %what, "external work waits");
+        let holds = lack.passing && status::holds(&inside.snapshot.lock().raw, self.actor.conditions[0]);
+        let said = if holds { Said::default() } else { self.say(inside, lack.reason, what, moment).await? };
+        Ok(Said { recheck: Recheck::Backoff, ..said })
+    }
+
     /// What the runtime says itself when it does not call the reconciler: in the actor's first condition, the others become Unknown, and the
     /// status fields what the reconciler has for this case. The tenant gets an event of it, once.
     async fn say(&self, inside: &Inside, reason: Reason, message: &str, moment: Moment) -> Result<Said, Trouble> {
@@ -204,6 +227,14 @@ impl Default for Said {
 /// The events that are told: none of an object that is on its way out, whose events would outlive it.
 fn tellable(inside: &Inside, events: Vec<Event>) -> Vec<Event> {
     if !events.is_empty() && finalizer::next_step(&inside.snapshot.lock().raw) == Step::Delete { Vec::new() } else { events }
+}
+
+/// With what a call ends its external work.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    live: &'a LivePort,
+    footing: &'a Footing,
+    admission: &'a Admission,
 }
 
 /// Why a call did not end in a report.
@@ -287,6 +318,10 @@ impl<R: Reconciler> Served for Seat<R> {
         self.declared.single
     }
 
+    fn external(&self) -> External {
+        self.declared.external
+    }
+
     fn config_kind(&self) -> Option<KindRef> {
         R::Config::KIND
     }
@@ -305,7 +340,8 @@ impl<R: Reconciler> Served for Seat<R> {
         Ok(config.map(|config| AnyConfig {
             poll: config.runtime().poll_interval(),
             allowed: config.runtime().allowed_workspaces().into(),
-            external: config.runtime().kcp.as_ref().and_then(|kcp| kcp.external_url.as_deref()).map(Arc::from),
+            external_url: config.runtime().kcp.as_ref().and_then(|kcp| kcp.external_url.as_deref()).map(Arc::from),
+            purpose: config.runtime().workload_purpose().into(),
             value: Arc::new(config),
         }))
     }
@@ -345,11 +381,14 @@ impl<R: Reconciler> Served for Seat<R> {
     }
 
     async fn run(&self, mut job: Job) -> Ended {
+        if let Some((external, probe)) = job.external.as_mut().and_then(|external| Some((external.clone(), external.orphan.take()?))) {
+            return self.clean_up(job, external, &probe).await;
+        }
         let live = Arc::new(std::mem::take(&mut job.port));
         let key = job.key.clone();
         let mut looked = match job.raw.operation {
             Operation::Ignore => Looked::of(Ok(Said::default())),
-            Operation::None | Operation::Reconcile => self.look(&mut job, live.clone()).await,
+            Operation::None | Operation::Reconcile => self.look(&mut job, &live).await,
         };
         for event in looked.result.as_mut().map(|said| std::mem::take(&mut said.events)).unwrap_or_default() {
             let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };

@@ -11,11 +11,12 @@ use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
-use crate::reconciler::{Actor, Fold, NameChange, Raised, Seen, Topic};
+use crate::reconciler::{Actor, External, Fold, NameChange, Raised, Seen, Topic};
 
 use super::access::Minter;
 use super::clock::Moment;
 use super::events::Recorder;
+use super::external::ExternalWork;
 use super::port::{LivePort, Written};
 use super::queue::Outcome;
 use super::raw::Raw;
@@ -55,7 +56,9 @@ pub(crate) struct AnyConfig {
     /// The rules for who is served.
     pub(crate) allowed: Arc<[String]>,
     /// The address of kcp as a workload sees it.
-    pub(crate) external: Option<Arc<str>>,
+    pub(crate) external_url: Option<Arc<str>>,
+    /// The purpose of the workload clusters that new work is begun on.
+    pub(crate) purpose: Arc<str>,
 }
 
 /// What a configuration change is about: some topics, or everything.
@@ -87,6 +90,7 @@ pub(crate) struct Job {
     /// Where its events go.
     pub(crate) recorder: Recorder,
     pub(crate) path: Option<String>,
+    pub(crate) external: Option<ExternalWork>,
     pub(crate) moment: Moment,
 }
 
@@ -117,6 +121,8 @@ pub(crate) trait Served: Send + Sync {
     fn wants_access(&self) -> bool;
     /// Whether one object of the kind counts in each workspace.
     fn is_single(&self) -> bool;
+    /// What it makes outside of its tenants' workspaces.
+    fn external(&self) -> External;
     fn config_kind(&self) -> Option<KindRef>;
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>>;
     fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange;

@@ -30,6 +30,7 @@ use super::telemetry::Metrics;
 use super::transport::Transport;
 use super::watch::orders::{Orders, orders};
 use super::watch::shell::{Way, follow};
+use super::workload::Workloads;
 
 /// Events that wait for the heart at most: a stream that is faster waits, so that memory stays bounded.
 const EVENTS: usize = 1024;
@@ -51,6 +52,7 @@ pub(super) struct Outside {
     pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Clock,
     pub(super) provider_base: Arc<str>,
+    pub(super) workloads: Arc<Workloads>,
 }
 
 struct Shell {
@@ -71,7 +73,7 @@ struct Shell {
     recording: JoinSet<()>,
     /// Tells the keeper of the disconnect guards, which begins with the first workspace that accepts one.
     guards: Option<watch::Sender<Places>>,
-    export: String,
+    export: Arc<str>,
 }
 
 /// Runs until `stop`; then starts nothing new, lets calls under way end, and returns.
@@ -142,6 +144,7 @@ impl Shell {
     fn report(&self, state: &watch::Sender<Overview>) {
         let overview = self.core.overview(self.outside.clock.moment());
         self.outside.metrics.sizes(overview.queued, overview.in_flight, overview.objects, overview.workspaces);
+        self.outside.metrics.works(&overview.works);
         state.send_if_modified(|shown| {
             let changed = *shown != overview;
             *shown = overview;
@@ -161,7 +164,7 @@ impl Shell {
             None if places.is_empty() => {}
             None => {
                 let (sender, receiver) = watch::channel(places);
-                self.judgements.spawn(guard::keep(receiver, self.outside.clone(), self.export.clone()));
+                self.judgements.spawn(guard::keep(receiver, self.outside.clone(), self.export.to_string()));
                 self.guards = Some(sender);
             }
         }
@@ -183,6 +186,7 @@ impl Shell {
                 }
                 Effect::Run(run) => self.start(*run),
                 Effect::Forget { workspace } => self.minter.forget(&workspace),
+                Effect::Pool { names } => self.outside.workloads.keep(names),
                 Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }
         }
@@ -213,13 +217,29 @@ impl Shell {
     }
 
     fn start(&mut self, run: Run) {
-        let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path } = run;
+        let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path, external } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
-        let Outside { transport, metrics, clock, provider_base } = self.outside.clone();
-        let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base);
+        let Outside { transport, metrics, clock, provider_base, workloads } = self.outside.clone();
+        let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base, workloads);
         let (minter, recorder) = (Some(self.minter.clone()), self.recorder.behind(endpoint.clone()));
         let (key, moment, base) = (work.key.clone(), clock.moment(), rest::scoped(&endpoint, Some(&work.key.workspace)));
-        let job = Job { key, raw, seen, config, last_config, superseded_by, others, claims, port, base, minter, recorder, path, moment };
+        let job = Job {
+            key,
+            raw,
+            seen,
+            config,
+            last_config,
+            superseded_by,
+            others,
+            claims,
+            port,
+            base,
+            minter,
+            recorder,
+            path,
+            external,
+            moment,
+        };
         let at = work.clone();
         let task = self.calls.spawn(async move {
             let ended = actor.run(job).await;

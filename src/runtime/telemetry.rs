@@ -1,5 +1,7 @@
 //! Metrics with a closed set of labels: ten thousand workspaces add no series.
 
+use std::collections::BTreeMap;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -27,6 +29,12 @@ struct Told {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Seen {
+    /// Whether the object of the work is there, or why it is not seen.
+    state: &'static str,
+}
+
 /// What the runtime counts; read as text in the OpenMetrics format.
 pub struct Metrics {
     registry: Registry,
@@ -38,6 +46,7 @@ pub struct Metrics {
     in_flight: Gauge,
     objects: Gauge,
     workspaces: Gauge,
+    works: Family<Seen, Gauge>,
 }
 
 impl Default for Metrics {
@@ -52,6 +61,7 @@ impl Default for Metrics {
             in_flight: Gauge::default(),
             objects: Gauge::default(),
             workspaces: Gauge::default(),
+            works: Family::default(),
             registry: Registry::default(),
         };
         registry.register("reconciles", "Calls of a reconciler by their end", metrics.reconciled.clone());
@@ -62,6 +72,7 @@ impl Default for Metrics {
         registry.register("queue_in_flight", "Calls under way", metrics.in_flight.clone());
         registry.register("objects", "Service objects in the cache", metrics.objects.clone());
         registry.register("workspaces", "Workspaces that bind the export", metrics.workspaces.clone());
+        registry.register("external_works", "Recorded external work by how its object is seen", metrics.works.clone());
         Self { registry, ..metrics }
     }
 }
@@ -91,6 +102,14 @@ impl Metrics {
         self.in_flight.set(size(in_flight));
         self.objects.set(size(objects));
         self.workspaces.set(size(workspaces));
+    }
+
+    /// Takes the number of pieces of recorded work in each state; a state that is not named has none.
+    pub(crate) fn works(&self, counts: &BTreeMap<&'static str, usize>) {
+        for state in ["engaged", "not-engaged", "unreachable", "forbidden", "unbound", "gone"] {
+            let count = counts.get(state).copied().unwrap_or_default();
+            self.works.get_or_create(&Seen { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     /// Everything, in the OpenMetrics text format.

@@ -30,6 +30,8 @@ use tower::{BoxError, ServiceBuilder, ServiceExt};
 
 use crate::mutants::{Mutant, mutated};
 
+mod kubeconfig;
+
 /// Bytes of an answer at most: a page of 500 objects of 1 MiB each would be more than any process should hold.
 const MAX_ANSWER: usize = 256 << 20;
 /// Between two readings of the kubeconfig after a 401.

@@ -33,4 +33,5 @@ mod requeue;
 mod rolls;
 mod schedule;
 mod support;
+mod workload;
 mod workspaces;

@@ -51,5 +51,7 @@ mod rolls;
 mod schedule;
 #[path = "../kcp/support/mod.rs"]
 mod support;
+#[path = "../kcp/workload.rs"]
+mod workload;
 #[path = "../kcp/workspaces.rs"]
 mod workspaces;

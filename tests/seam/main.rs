@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod absence;
 mod access;
 mod asked;
+mod caster;
 mod events;
 mod faults;
 #[path = "../invariants/furnish.rs"]
@@ -15,6 +17,7 @@ mod provider;
 mod strict;
 #[path = "../reports/told.rs"]
 mod told;
+mod workload;
 mod world;
 
 use std::sync::{Arc, Mutex};

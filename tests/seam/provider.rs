@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Toy {
-    metadata: Meta,
+    pub(crate) metadata: Meta,
     #[serde(default)]
     colour: String,
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{api_resource_schema, binding, catalog, crd, export, exported, rbac, samples};
+use super::{api_resource_schema, binding, catalog, crd, door, export, exported, rbac, samples};
 
 /// The path of the provider workspace in the examples; `kcm init` and `kcm bind` write the real one.
 pub const EXAMPLE_PATH: &str = "root:provider";
@@ -30,6 +30,7 @@ pub fn all() -> Vec<(String, String)> {
         file("config/rbac/bind.yaml", &rbac::bind()),
         file("config/rbac/manager.yaml", &[rbac::manager_identity(), rbac::manager()].concat()),
         file("config/rbac/manager-exports.yaml", &rbac::manager_exports()),
+        file("config/rbac/workload-clusters.yaml", &rbac::workloads(rbac::MANAGER_NAMESPACE, ("provider-otc", door::CONTROLLER))),
         file("config/samples/catalog.yaml", &samples::catalog()),
         file("config/samples/tenant.yaml", &samples::tenant()),
         file("config/samples/providerconfig.yaml", &[samples::provider_config()]),

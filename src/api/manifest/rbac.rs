@@ -16,6 +16,8 @@ pub const MANAGER: &str = "kcm";
 pub const MANAGER_ROLE: &str = "kcm";
 /// The role the manager needs besides when it owns the exports (`exports: Manage`).
 pub const EXPORTS_ROLE: &str = "kcm-exports";
+/// The opt-in role of a provider whose workers run on workload clusters.
+pub const WORKLOADS_ROLE: &str = "workload-clusters";
 /// What the maximal permission policy leaves to tenants.
 pub const TENANT_POLICY_ROLE: &str = "kubernetes.edge-connect.eu:tenant-policy";
 /// What lets tenants bind the export and use the workspace type.
@@ -82,6 +84,26 @@ pub fn manager_exports() -> [Value; 2] {
         { "apiGroups": ["apis.kcp.io"], "resources": ["apiexports"], "resourceNames": [EXPORT], "verbs": ["get", "update"] },
     ]);
     granted(EXPORTS_ROLE, &rules, &service_account_subject(MANAGER_NAMESPACE, MANAGER))
+}
+
+/// The opt-in role of a provider that works on workload clusters, for its controller's `ServiceAccount`: the pool's Secrets and the index of external
+/// work, in the one namespace that holds both, and nothing else of the provider workspace. KCM needs none of it.
+pub fn workloads(namespace: &str, (account_namespace, account): (&str, &str)) -> [Value; 2] {
+    let (api_version, metadata) = (format!("{RBAC}/v1"), json!({ "namespace": namespace, "name": WORKLOADS_ROLE }));
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"] },
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "update", "delete"] },
+    ]);
+    [
+        json!({ "apiVersion": api_version, "kind": "Role", "metadata": metadata, "rules": rules }),
+        json!({
+            "apiVersion": api_version,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": WORKLOADS_ROLE },
+            "subjects": [service_account_subject(account_namespace, account)],
+        }),
+    ]
 }
 
 /// What every user of an export's virtual workspace needs in the provider workspace, and reading the catalog.

@@ -31,7 +31,7 @@ impl Core {
         while let Some(turn) = self.queue.next(now.mono) {
             let work = turn.work;
             self.rechecks.cancel(&work);
-            if let Some((run, begun)) = self.run(now, &work) {
+            if let Some((run, begun)) = self.run(now, &work).or_else(|| self.run_orphan(now, &work)) {
                 self.running.insert(work, begun);
                 self.effects.push(Effect::Run(Box::new(run)));
             } else {
@@ -42,12 +42,14 @@ impl Core {
         }
     }
 
-    fn run(&self, now: Moment, work: &Work) -> Option<(Run, Begun)> {
+    fn run(&mut self, now: Moment, work: &Work) -> Option<(Run, Begun)> {
         let actor = self.actors.get(usize::from(work.actor))?;
-        let entry = self.objects.get(actor.kind, &work.key)?;
+        let entry = self.objects.get(actor.kind, &work.key)?.clone();
         if !actor.index.holds(&work.key) || !self.gate_is_open(now, work.actor, entry.shard) {
             return None;
         }
+        let external = self.external(now, work, &entry.raw.uid);
+        let actor = &self.actors[usize::from(work.actor)];
         let run = Run {
             work: work.clone(),
             raw: entry.raw.clone(),
@@ -59,8 +61,13 @@ impl Core {
             others: self.others(actor, &work.key),
             claims: if actor.served.wants_access() { self.shards.claims(entry.shard, &work.key.workspace) } else { Arc::from("") },
             path: self.paths.get(&work.key.workspace).cloned(),
+            external,
         };
-        Some((run, Begun { at: now.mono, raised: actor.raised, recoveries: self.recoveries, shard: entry.shard }))
+        Some((run, self.begun(now, work.actor, entry.shard)))
+    }
+
+    pub(super) fn begun(&self, now: Moment, actor: u8, shard: ShardId) -> Begun {
+        Begun { at: now.mono, raised: self.actors[usize::from(actor)].raised, recoveries: self.recoveries, shard }
     }
 
     /// Who else of a workspace is let into it, as far as anybody is.

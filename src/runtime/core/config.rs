@@ -69,6 +69,11 @@ impl Core {
         state.last_config = Some(next.clone());
         match std::mem::replace(&mut state.config, Ok(next.clone())) {
             Err(_) => self.recovered = true,
+            // Who waits for a workload cluster may find one of the other purpose.
+            Ok(before) if before.purpose != next.purpose => {
+                self.recovered = true;
+                self.resync(now, actor);
+            }
             Ok(before) => match state.served.config_change(&before, &next) {
                 ConfigChange::Topics(topics) => self.raise(now, actor, Feed::Config, topics, None),
                 ConfigChange::Everything => self.resync(now, actor),

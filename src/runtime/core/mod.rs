@@ -3,9 +3,11 @@
 //! One value owns caches, index, queue and timers, so that every decision is made over one state and a sequence of events always gives the
 //! same effects. The shell around it ([`super::shell`]) opens streams, runs calls and hands in time.
 
+mod absence;
 mod actors;
 mod calls;
 mod config;
+mod external;
 mod guards;
 mod index;
 mod inputs;
@@ -13,10 +15,12 @@ mod news;
 mod objects;
 mod paths;
 mod platform;
+mod pool;
 mod rechecks;
 mod shards;
 mod singles;
 mod streams;
+mod works;
 
 #[cfg(test)]
 mod tests;
@@ -30,9 +34,10 @@ use tracing::{error, warn};
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
-use crate::reconciler::Seen;
+use crate::reconciler::{External, Seen};
 
 use super::clock::Moment;
+use super::external::{CONFIG_MAP, CONTROLLER, ExternalWork, PURPOSE, Record, SECRET};
 use super::port::Written;
 use super::queue::{Class, Queue, Settings, Work};
 use super::raw::{Keep, Raw};
@@ -41,27 +46,32 @@ use super::served::{AnyConfig, Ended, Served};
 use super::watch::orders::Order;
 use super::watch::shell::News;
 
+use absence::Absences;
 use actors::ActorState;
 use calls::Begun;
 use guards::Guards;
 use objects::Objects;
 use paths::Paths;
 use platform::{NamesOfKind, Platform};
+use pool::Pool;
 use rechecks::{Rechecks, Why};
 use shards::Shards;
 pub(crate) use streams::StreamId;
 use streams::{Role, ShardId, Streams};
+use works::Works;
 
 /// What a runtime is set up with.
 pub(crate) struct Setup {
     /// The reconcilers, in the order of their index.
     pub(crate) actors: Vec<Arc<dyn Served>>,
     /// The name of the export and of its endpoint slice.
-    pub(crate) export: String,
+    pub(crate) export: Arc<str>,
     /// The name of the configuration object.
     pub(crate) config_name: String,
     /// The base URL of the provider workspace.
     pub(crate) provider_base: String,
+    /// The namespace of the provider workspace that holds the pool of workload clusters and the index of external work.
+    pub(crate) namespace: Arc<str>,
     /// Prefixes of endpoint URLs to be replaced, where the addresses that kcp publishes cannot be reached from here.
     pub(crate) overrides: Vec<(String, String)>,
     /// Calls under way at once.
@@ -74,6 +84,10 @@ pub(crate) enum Event {
     News { stream: StreamId, news: News },
     /// A call under way has written something, and writes nothing else before this is sent.
     Wrote { work: Work, written: Written },
+    /// A call under way has recorded external work, and tells so before anything that follows from it.
+    Recorded(Record),
+    /// A call under way has taken this record away.
+    Forgotten(Box<str>),
     /// A call ended.
     Ended { work: Work, ended: Ended, jitter: f64 },
 }
@@ -90,6 +104,8 @@ pub(crate) enum Effect {
     Run(Box<Run>),
     /// Forget what is kept for a workspace that has unbound.
     Forget { workspace: LogicalCluster },
+    /// These are the workload clusters now: connections to others are of no use any more.
+    Pool { names: BTreeSet<Arc<str>> },
     /// Say in the configuration's status whether it is accepted.
     Judge { kind: KindRef, raw: Arc<Raw>, problems: Vec<FieldError> },
 }
@@ -111,6 +127,8 @@ pub(crate) struct Run {
     pub(crate) claims: Arc<str>,
     /// The workspace's path, where a rule needed it.
     pub(crate) path: Option<String>,
+    /// `None` for a reconciler without external work.
+    pub(crate) external: Option<ExternalWork>,
 }
 
 /// Sizes and readiness, for the outside.
@@ -124,6 +142,8 @@ pub(crate) struct Overview {
     pub(crate) in_flight: usize,
     pub(crate) objects: usize,
     pub(crate) workspaces: usize,
+    /// Recorded external work by how its object is seen.
+    pub(crate) works: BTreeMap<&'static str, usize>,
 }
 
 /// The heart.
@@ -137,6 +157,9 @@ pub(crate) struct Core {
     names: BTreeMap<KindRef, NamesOfKind>,
     platform: Platform,
     paths: Paths,
+    pool: Pool,
+    works: Works,
+    absences: Absences,
     configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
     queue: Queue,
     rechecks: Rechecks,
@@ -163,6 +186,7 @@ impl Core {
         let actors: Vec<ActorState> = setup.actors.iter().map(|served| ActorState::new(served.clone())).collect();
         let mut core = Self {
             queue: Queue::new(Settings::new(setup.workers)),
+            works: Works::new(setup.export.clone()),
             setup,
             actors,
             streams: Streams::default(),
@@ -172,6 +196,8 @@ impl Core {
             names: BTreeMap::new(),
             platform: Platform::default(),
             paths: Paths::default(),
+            pool: Pool::default(),
+            absences: Absences::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
             parked: BTreeMap::new(),
@@ -209,6 +235,19 @@ impl Core {
             self.configs.insert(kind, None);
             self.open(Role::Config(kind), now);
         }
+        let mut roles = BTreeSet::new();
+        for (at, actor) in self.actors.iter().enumerate() {
+            let external = actor.served.external();
+            roles.extend(Self::external_roles(external));
+            if external != External::Nothing
+                && let Ok(at) = u8::try_from(at)
+            {
+                self.works.declare(actor.served.actor().name, at);
+            }
+        }
+        for role in roles {
+            self.open(role, now);
+        }
     }
 
     fn open(&mut self, role: Role, now: Moment) {
@@ -220,16 +259,24 @@ impl Core {
     fn source(&self, role: Role) -> Source {
         let here = |kind| super::rest::collection(&self.setup.provider_base, kind);
         let all = |shard, kind| super::rest::collection(&super::rest::scoped(&self.shards.url(shard), None), kind);
+        let near = |kind| super::rest::within_namespace(&self.setup.provider_base, kind, &self.setup.namespace);
         let (url, only, keep) = match role {
-            Role::Slice => (here(crate::api::kcp::ENDPOINT_SLICE), Some(self.setup.export.clone()), Keep::Body),
+            Role::Slice => (here(crate::api::kcp::ENDPOINT_SLICE), Some(self.setup.export.to_string()), Keep::Body),
             Role::Config(kind) => (here(kind), Some(self.setup.config_name.clone()), Keep::Body),
             Role::Platform(kind) => (here(kind), None, Keep::Body),
+            Role::Pool => (near(SECRET), None, Keep::Tags),
+            Role::Works => (near(CONFIG_MAP), None, Keep::Body),
             Role::Workspaces(parent) => (self.paths.url(super::rest::host(&self.setup.provider_base), parent), None, Keep::Body),
             Role::Roster(shard) => (all(shard, crate::api::kcp::BINDING), None, Keep::Body),
             Role::Objects(shard, kind) => (all(shard, kind), None, Keep::Body),
             Role::Names(shard, kind) => (all(shard, kind), None, Keep::Name),
         };
-        Source { url, only, keep, eager: matches!(role, Role::Platform(_)) }
+        let labelled = match role {
+            Role::Pool => Some(PURPOSE),
+            Role::Works => Some(CONTROLLER),
+            _ => None,
+        };
+        Source { url, only, labelled, keep, eager: matches!(role, Role::Platform(_) | Role::Pool | Role::Works) }
     }
 
     /// Takes an event; what follows from it comes out of the next [`Self::settle`].
@@ -237,6 +284,11 @@ impl Core {
         match event {
             Event::News { stream, news } => self.take_news(now, stream, news),
             Event::Wrote { work, written } => self.take_write(now, &work, &written),
+            Event::Recorded(record) => self.learn_record(record),
+            Event::Forgotten(name) => {
+                self.absences.clear(&name);
+                self.works.remove(&name);
+            }
             Event::Ended { work, ended, jitter } => self.take_end(now, &work, ended, jitter),
         }
     }
@@ -274,6 +326,7 @@ impl Core {
             self.unblock(now, &key);
         }
         self.expire_shards(now);
+        self.sweep(now);
         self.start_calls(now);
         let orders = std::mem::take(&mut self.orders);
         self.effects.extend(orders.into_iter().map(|(stream, order)| Effect::Order { stream, order }));
@@ -311,9 +364,9 @@ impl Core {
 
     /// When [`Self::settle`] has to be called again even if nothing happens.
     pub(crate) fn wake_at(&self) -> Option<Duration> {
-        let times =
-            [self.queue.next_due(), self.rechecks.next(), self.objects.next_overdue(), self.next_release(), self.shards.next_expiry()];
-        times.into_iter().flatten().min()
+        let work = [self.queue.next_due(), self.rechecks.next(), self.next_release(), self.absences.next()];
+        let sight = [self.objects.next_overdue(), self.shards.next_expiry()];
+        work.into_iter().chain(sight).flatten().min()
     }
 
     /// How things are.
@@ -327,6 +380,7 @@ impl Core {
             in_flight: stats.in_flight,
             objects: kinds.iter().map(|kind| self.objects.len(*kind)).sum(),
             workspaces: self.shards.workspaces(),
+            works: self.count_works(),
         }
     }
 

@@ -76,6 +76,8 @@ impl Core {
             }
             Role::Config(kind) => self.take_config(now, kind, items.into_iter().next()),
             Role::Platform(kind) => self.platform.reset(kind, items),
+            Role::Pool => self.change_pool(now, |pool| pool.reset(&items)),
+            Role::Works => self.reset_works(now, &items),
             Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
             Role::Roster(shard) => self.take_roster(now, shard, &items),
             Role::Objects(shard, kind) => {
@@ -130,6 +132,8 @@ impl Core {
             Role::Slice => self.take_slice(now, &raw),
             Role::Config(kind) => self.take_config(now, kind, Some(raw)),
             Role::Platform(kind) => self.platform.upsert(kind, raw),
+            Role::Pool => self.change_pool(now, |pool| pool.upsert(&raw)),
+            Role::Works => self.take_record(&raw),
             Role::Workspaces(parent) => self.take_workspace(now, parent, &raw, true),
             Role::Roster(shard) => self.take_binding(now, shard, &raw),
             Role::Objects(shard, kind) => {
@@ -154,6 +158,8 @@ impl Core {
             Role::Slice => {}
             Role::Config(kind) => self.take_config(now, kind, None),
             Role::Platform(kind) => self.platform.remove(kind, &raw.name),
+            Role::Pool => self.change_pool(now, |pool| pool.remove(&raw.name.name)),
+            Role::Works => self.forget_record(now, &raw.name.name),
             Role::Workspaces(parent) => self.take_workspace(now, parent, raw, false),
             Role::Roster(shard) => {
                 if let Some(workspace) = &raw.workspace {
@@ -180,6 +186,7 @@ impl Core {
             }
         }
         self.count_anew(now, kind, key);
+        self.look_for_all(kind, key);
         self.wake(now, kind, key, class);
         if self.objects.settle(kind, key, None) {
             self.unblock(now, key);
@@ -189,6 +196,7 @@ impl Core {
     pub(super) fn remove_object(&mut self, now: Moment, kind: KindRef, shard: ShardId, key: &ObjectKey, uid: Option<&str>) {
         let removed = self.objects.remove(kind, key, shard, uid);
         if removed.is_some() {
+            self.object_went(kind, key);
             for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
                 actor.index.unsubscribe(key);
                 if let Ok(actor) = u8::try_from(index) {

@@ -81,6 +81,26 @@ impl Shards {
         bonds.map(|bond| &*bond.granted).collect::<String>().into()
     }
 
+    /// The endpoints of the slice.
+    pub(super) fn live(&self) -> impl Iterator<Item = ShardId> {
+        self.live.iter().copied()
+    }
+
+    /// Whether an endpoint has left the slice and may come back.
+    pub(super) fn is_any_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Whether nobody is bound behind this endpoint.
+    pub(super) fn is_empty(&self, shard: ShardId) -> bool {
+        !self.roster.keys().any(|(of, _)| *of == shard)
+    }
+
+    /// Behind which endpoint of the slice a workspace has a binding.
+    pub(super) fn bound_at(&self, workspace: &LogicalCluster) -> Option<ShardId> {
+        self.live().find(|shard| self.roster.contains_key(&(*shard, workspace.clone())))
+    }
+
     /// How many workspaces bind the export.
     pub(super) fn workspaces(&self) -> usize {
         self.roster.len()

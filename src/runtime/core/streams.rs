@@ -19,6 +19,11 @@ pub(crate) struct StreamId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShardId(pub(crate) u32);
 
+impl ShardId {
+    /// Names none: the first is 1.
+    pub(super) const NONE: Self = Self(0);
+}
+
 /// Names one parent workspace whose children are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ParentId(pub(crate) u32);
@@ -32,6 +37,10 @@ pub(crate) enum Role {
     Config(KindRef),
     /// A kind of the platform's.
     Platform(KindRef),
+    /// The workload clusters.
+    Pool,
+    /// The index of external work.
+    Works,
     /// The workspaces below one parent.
     Workspaces(ParentId),
     /// The bindings behind one shard.
@@ -47,7 +56,7 @@ impl Role {
     pub(super) const fn shard(self) -> Option<ShardId> {
         match self {
             Self::Roster(shard) | Self::Objects(shard, _) | Self::Names(shard, _) => Some(shard),
-            Self::Slice | Self::Config(_) | Self::Platform(_) | Self::Workspaces(_) => None,
+            Self::Slice | Self::Config(_) | Self::Platform(_) | Self::Pool | Self::Works | Self::Workspaces(_) => None,
         }
     }
 
@@ -55,6 +64,8 @@ impl Role {
         match self {
             Self::Slice => "apiexportendpointslices.apis.kcp.io".into(),
             Self::Roster(_) => "apibindings.apis.kcp.io".into(),
+            Self::Pool => "secrets".into(),
+            Self::Works => "configmaps".into(),
             Self::Workspaces(_) => "workspaces.tenancy.kcp.io".into(),
             Self::Config(kind) | Self::Platform(kind) | Self::Objects(_, kind) | Self::Names(_, kind) => kind.resource(),
         }
@@ -65,7 +76,7 @@ impl Role {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) role: Role,
-    health: Health,
+    pub(super) health: Health,
     opened: Moment,
     /// When health stopped being good, or was last shown by a complete list while it was not: from then on what the cache has grows stale.
     troubled: Option<Moment>,

@@ -12,11 +12,13 @@ use crate::api::reason::Reason;
 use crate::reconciler::{CallError, Inside, Kubeconfig, Port, Recheck, Reconciler, Verb, decode_text};
 use crate::runtime::access::{Minter, Place, Refused};
 use crate::runtime::finalizer::{self, Step};
+use crate::runtime::port::LivePort;
 use crate::runtime::raw::Operation;
 use crate::runtime::served::{AnyConfig, Job};
 use crate::runtime::status;
 
-use super::{Said, Seat, Trouble};
+use super::external::{Footing, Refusal};
+use super::{Ends, Said, Seat, Trouble};
 
 /// What a look came to.
 pub(super) struct Looked {
@@ -45,9 +47,10 @@ pub(super) struct Admission {
 
 impl<R: Reconciler> Seat<R> {
     /// Takes away what a person asked for, sees to everything that a call needs, and calls the reconciler; or says why not.
-    pub(super) async fn look(&self, job: &mut Job, port: Arc<dyn Port>) -> Looked {
+    pub(super) async fn look(&self, job: &mut Job, live: &Arc<LivePort>) -> Looked {
         let moment = job.moment;
-        let mut inside = self.inside(job, port, serde_json::from_str(&job.raw.body).unwrap_or_default());
+        let port: Arc<dyn Port> = live.clone();
+        let mut inside = self.inside(job, port.clone(), serde_json::from_str(&job.raw.body).unwrap_or_default());
         if job.raw.operation == Operation::Reconcile
             && let Err(error) = self.take_away_operation(&inside).await
         {
@@ -73,8 +76,21 @@ impl<R: Reconciler> Seat<R> {
             let result = if holds { Ok(Said::default()) } else { self.say(&inside, Reason::ConfigUnavailable, &message, moment).await };
             return Looked { starved: true, ..Looked::of(result) };
         };
-        let external = config.as_ref().ok().or(job.last_config.as_ref()).and_then(|config| config.external.clone());
-        let admission = match self.enter(job, &mut inside, step, external.as_deref()).await {
+        let footing = match job.external.take() {
+            None => Ok(Footing::default()),
+            Some(external) => {
+                let raw = inside.snapshot.get_mut().raw.clone();
+                self.stand(live, external, &job.key, job.path.as_deref(), &raw, step).await
+            }
+        };
+        let footing = match footing {
+            Ok(footing) => footing,
+            Err(Refusal::Nothing) => return Looked::of(Ok(Said::default())),
+            Err(Refusal::Trouble(trouble)) => return Looked::of(Err(trouble)),
+            Err(Refusal::Lack(lack)) => return Looked { starved: true, ..Looked::of(self.wait(&inside, &lack, moment).await) },
+        };
+        let external_url = config.as_ref().ok().or(job.last_config.as_ref()).and_then(|config| config.external_url.clone());
+        let admission = match self.enter(job, &mut inside, step, external_url.as_deref()).await {
             Ok(admission) => admission,
             Err(Trouble::NoAccess(Refused { reason, message })) => {
                 let said = self.say(&inside, reason, &message, moment).await;
@@ -82,8 +98,9 @@ impl<R: Reconciler> Seat<R> {
             }
             Err(trouble) => return Looked::of(Err(trouble)),
         };
-        let ctx = self.context(job, usable, admission.kubeconfig.clone(), inside);
-        let result = self.call(&ctx, &object, step, &admission, moment).await;
+        let ctx = self.context(job, usable, admission.kubeconfig.clone(), footing.client(&port), inside);
+        let ends = Ends { live, footing: &footing, admission: &admission };
+        let result = self.call(&ctx, &object, step, moment, ends).await;
         Looked { result, starved: ctx.inside.starved.load(Ordering::Relaxed), refresh: admission.refresh }
     }
 

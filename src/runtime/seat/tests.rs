@@ -95,7 +95,8 @@ fn toy(generation: i64) -> Value {
 }
 
 async fn call(says: Says, object: &Value, configured: bool) -> Ended {
-    let config = AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]), external: None };
+    let config =
+        AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]), external_url: None, purpose: Arc::from("workload") };
     let raw = Raw::read(&object.to_string(), Keep::Body).unwrap();
     let job = Job {
         key: ObjectKey::new(LogicalCluster::new("1abc"), raw.name.clone()),
@@ -111,6 +112,7 @@ async fn call(says: Says, object: &Value, configured: bool) -> Ended {
         minter: None,
         recorder: Recorder::default(),
         path: None,
+        external: None,
         moment: Moment { mono: Duration::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
     };
     Seat::new(|_| Parrot(says)).run(job).await

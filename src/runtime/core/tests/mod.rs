@@ -7,6 +7,7 @@
 )]
 
 mod config;
+mod external;
 mod gate;
 mod property;
 mod requeue;
@@ -27,7 +28,7 @@ use crate::api::config::FieldError;
 use crate::api::kcp::{BINDING, ENDPOINT_SLICE};
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
-use crate::reconciler::{Actor, AnyView, NameChange, Objects, Topic};
+use crate::reconciler::{Actor, AnyView, External, NameChange, Objects, Topic};
 use crate::runtime::clock::Moment;
 use crate::runtime::port::Written;
 use crate::runtime::queue::{Outcome, Work};
@@ -62,11 +63,12 @@ struct Fake {
     config: bool,
     /// Hears of configuration changes by topic, where it is not everything.
     config_topics: bool,
+    external: External,
 }
 
 impl Fake {
     const fn new(name: &'static str) -> Self {
-        Self { name, children: Vec::new(), names: false, parts: false, config: false, config_topics: false }
+        Self { name, children: Vec::new(), names: false, parts: false, config: false, config_topics: false, external: External::Nothing }
     }
 
     /// One that reads everything there is to read.
@@ -122,19 +124,30 @@ impl Served for Fake {
         false
     }
 
+    fn external(&self) -> External {
+        self.external
+    }
+
     fn config_kind(&self) -> Option<KindRef> {
         self.config.then_some(CONFIG)
     }
 
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>> {
         let Some(raw) = raw else {
-            return Ok(Some(AnyConfig { value: Arc::new("default".to_owned()), poll: None, allowed: Arc::from([]), external: None }));
+            return Ok(Some(AnyConfig {
+                value: Arc::new("default".to_owned()),
+                poll: None,
+                allowed: Arc::from([]),
+                external_url: None,
+                purpose: Arc::from("workload"),
+            }));
         };
         let body: Value = serde_json::from_str(&raw.body).unwrap();
         let text = body["spec"]["text"].as_str().ok_or_else(|| vec![FieldError::new("spec.text", "is missing")])?;
         let poll = body["spec"]["poll"].as_u64().map(Duration::from_secs);
         let allowed = body["spec"]["allowed"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed, external: None }))
+        let purpose = body["spec"]["purpose"].as_str().unwrap_or("workload").into();
+        Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed, external_url: None, purpose }))
     }
 
     fn config_change(&self, _: &AnyConfig, _: &AnyConfig) -> ConfigChange {
@@ -214,6 +227,7 @@ impl World {
             export: "export".into(),
             config_name: "config".into(),
             provider_base: BASE.into(),
+            namespace: Arc::from("kcm-system"),
             overrides: Vec::new(),
             workers: 64,
         };
@@ -338,6 +352,7 @@ impl World {
                     begun.push(run.work.clone());
                     assert!(self.running.insert(run.work.clone(), *run).is_none(), "one work ran twice at once");
                 }
+                Effect::Pool { .. } => {}
                 Effect::Judge { problems, .. } => self.judged.push(problems),
             }
         }

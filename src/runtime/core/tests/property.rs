@@ -245,7 +245,7 @@ impl Server {
 }
 
 fn copy(run: &Run) -> Run {
-    let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path } = run;
+    let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path, external } = run;
     Run {
         work: work.clone(),
         raw: raw.clone(),
@@ -256,6 +256,7 @@ fn copy(run: &Run) -> Run {
         superseded_by: superseded_by.clone(),
         others: others.clone(),
         claims: claims.clone(),
+        external: external.clone(),
         path: path.clone(),
     }
 }
