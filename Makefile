@@ -18,7 +18,7 @@ dev: ## run the whole of it on this machine
 servers: ## build the pinned real servers into the cache (Go; 5 minutes on 2 cores, once)
 	cargo run -q -- servers
 
-test: test-fast simulation behaviour differential ## every test but the hard days
+test: test-fast simulation behaviour differential hard ## every test there is
 
 test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
@@ -33,7 +33,7 @@ conformance: behaviour differential hard ## all that is asked of real servers (2
 differential: servers ## the same 10 000 random operations on a real kcp and beside it, compared (6 minutes on 2 cores; DIFFERENTIAL_OPERATIONS, DIFFERENTIAL_SEED)
 	cargo test --test differential
 
-hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (10 minutes on 2 cores; HARD_SEED)
+hard: servers ## hard days on a real kcp: kills, outages, bad networks, each request checked (7 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
 
 simulation: ## what each change has to pass in the simulator: singles, pairs, swarms, mutants (13 minutes on 2 cores)

@@ -170,7 +170,21 @@ pub struct OwnerReference {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// Implements [`Kind`] for a struct with a `metadata: Meta` field.
+/// Implements [`Kind`] for a struct with a field `metadata` of type [`Meta`]: the type, its API group (`""` for the core group), version, kind and
+/// plural, and whether its objects live in namespaces.
+///
+/// ```
+/// use kcp_provider_runtime::api::meta::Meta;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Serialize, Deserialize)]
+/// struct Toy {
+///     metadata: Meta,
+///     colour: String,
+/// }
+/// kcp_provider_runtime::kind!(Toy, "toys.example.org", "v1", "Toy", "toys", namespaced: true);
+/// ```
+#[macro_export]
 macro_rules! kind {
     ($type:ty, $group:expr, $version:literal, $kind:literal, $plural:literal, namespaced: $namespaced:literal) => {
         impl $crate::api::meta::Kind for $type {

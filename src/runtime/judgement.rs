@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
 use serde_json::Value;
 use tracing::warn;
 
@@ -11,7 +10,7 @@ use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
-use crate::reconciler::{Actor, ReportedCondition, Verb};
+use crate::reconciler::{Actor, Failure, ReportedCondition, Verb};
 
 use super::raw::Raw;
 use super::rest;
@@ -41,8 +40,8 @@ pub(super) fn ask(base: &str, kind: KindRef, raw: &Raw, problems: &[FieldError],
     Some(rest::ask(base, kind, &name, &Verb::ApplyStatus { manager: ACTOR.name, body }))
 }
 
-/// Sends until the server has taken it, or it has become pointless: a conflict or a 404 means that the object is another one by now, and what
-/// it is then is judged anew. One request per wait, and no end otherwise: whoever judges anew, or stops, drops this.
+/// Sends until the server has taken it, or says that there is no such object. A conflict means that the object is another one by now; what it is then
+/// is judged anew, and whoever does so, or stops, drops this. One request per wait, and no end otherwise.
 pub(super) async fn write<Fut>(name: &ObjectName, mut send: impl FnMut() -> Fut + Send)
 where
     Fut: Future<Output = Result<Reply, String>> + Send,
@@ -51,7 +50,7 @@ where
     loop {
         match send().await {
             Ok(reply) if reply.status.is_success() => return,
-            Ok(reply) if matches!(reply.status, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => return,
+            Ok(reply) if is_gone(name, &reply) => return,
             Ok(reply) => {
                 let (code, message) = (reply.status.as_u16(), rest::message(&reply.body));
                 warn!(%name, code, message, "cannot write the status of the configuration; it is tried again");
@@ -63,16 +62,22 @@ where
     }
 }
 
+/// A 404 that does not name the object is that of a kind which is not served at the moment.
+fn is_gone(name: &ObjectName, reply: &Reply) -> bool {
+    rest::answer(name, &Verb::Get, reply.status, &reply.body) == Err(Failure::NotFound)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
+    use http::StatusCode;
     use tokio::time::Instant;
 
     use super::*;
 
     /// Answers with these codes, one after the other; says how many were taken and how long it took.
-    async fn answered(codes: &[u16]) -> (usize, Duration) {
+    async fn answered(codes: &[u16], is_named: bool) -> (usize, Duration) {
         let codes = Mutex::new(codes.iter());
         let left = || codes.lock().unwrap().len();
         let (all, start) = (left(), Instant::now());
@@ -81,7 +86,11 @@ mod tests {
             let code = *codes.lock().unwrap().next().expect("it stops when it should");
             std::future::ready(match code {
                 0 => Err("connection refused".to_owned()),
-                code => Ok(Reply { status: StatusCode::from_u16(code).unwrap(), retry_after: None, body: bytes::Bytes::new() }),
+                code => {
+                    let named = code == 404 && is_named;
+                    let body: &'static str = if named { r#"{"kind":"Status","reason":"NotFound","details":{"name":"kcm"}}"# } else { "" };
+                    Ok(Reply { status: StatusCode::from_u16(code).unwrap(), retry_after: None, body: body.into() })
+                }
             })
         })
         .await;
@@ -90,13 +99,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verdict_is_written_again_until_it_is_there_or_pointless() {
-        for (codes, taken, why) in [
-            (&[0, 403, 500, 200][..], 4, "no answer, no rule, no luck: each may pass"),
-            (&[200, 200], 1, "it is there"),
-            (&[500, 409, 200], 2, "the object changed and is judged anew"),
-            (&[404, 200], 1, "the object is gone"),
+        for (codes, is_named, taken, why) in [
+            (&[0, 403, 500, 200][..], true, 4, "no answer, no rule, no luck: each may pass"),
+            (&[200, 200], true, 1, "it is there"),
+            (&[500, 409, 200], true, 3, "somebody was faster, who is judged anew unless the server was wrong"),
+            (&[404, 200], true, 1, "the object is gone"),
+            (&[404, 200], false, 2, "the kind is not served at the moment"),
         ] {
-            assert_eq!(answered(codes).await.0, taken, "{why}");
+            assert_eq!(answered(codes, is_named).await.0, taken, "{why}");
         }
     }
 
@@ -105,7 +115,7 @@ mod tests {
         let mut codes = [500; 12];
         codes[11] = 200;
         let waits = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300];
-        let (_, took) = answered(&codes).await;
+        let (_, took) = answered(&codes, true).await;
         assert_eq!(took.as_secs(), waits.iter().sum::<u64>());
     }
 }
