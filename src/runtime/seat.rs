@@ -354,6 +354,36 @@ impl<R: Reconciler> Served for Seat<R> {
     }
 
     fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
+        // This is code of the provider in the heart's own task: what one object does to it must not end the process for all of them.
+        std::panic::catch_unwind(AssertUnwindSafe(|| self.concerns(raw))).unwrap_or_else(|_| {
+            let (controller, name) = (self.actor.name, &raw.name);
+            error!(controller, %name, "an input's function panicked over an object, which hears of no change but its own");
+            // As with an object that cannot be read.
+            self.declared.only.is_none().then(BTreeSet::new)
+        })
+    }
+
+    async fn run(&self, mut job: Job) -> Ended {
+        if let Some((external, probe)) = job.external.as_mut().and_then(|external| Some((external.clone(), external.orphan.take()?))) {
+            return self.clean_up(job, external, &probe).await;
+        }
+        let live = Arc::new(std::mem::take(&mut job.port));
+        let key = job.key.clone();
+        let mut looked = match job.raw.operation {
+            Operation::Ignore => Looked::of(Ok(Said::default())),
+            Operation::None | Operation::Reconcile => self.look(&mut job, &live).await,
+        };
+        for event in looked.result.as_mut().map(|said| std::mem::take(&mut said.events)).unwrap_or_default() {
+            let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };
+            job.recorder.record(&key.workspace, self.actor.name, subject, event);
+        }
+        self.ended(&key, live.written(), looked)
+    }
+}
+
+impl<R: Reconciler> Seat<R> {
+    /// What the object listens to; `None` when it is another controller's.
+    fn concerns(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
         let mut topics = BTreeSet::new();
         let object = match decode_text::<R::Object>(&raw.body) {
             Ok(object) => object,
@@ -379,70 +409,9 @@ impl<R: Reconciler> Served for Seat<R> {
         }
         Some(topics)
     }
-
-    async fn run(&self, mut job: Job) -> Ended {
-        if let Some((external, probe)) = job.external.as_mut().and_then(|external| Some((external.clone(), external.orphan.take()?))) {
-            return self.clean_up(job, external, &probe).await;
-        }
-        let live = Arc::new(std::mem::take(&mut job.port));
-        let key = job.key.clone();
-        let mut looked = match job.raw.operation {
-            Operation::Ignore => Looked::of(Ok(Said::default())),
-            Operation::None | Operation::Reconcile => self.look(&mut job, &live).await,
-        };
-        for event in looked.result.as_mut().map(|said| std::mem::take(&mut said.events)).unwrap_or_default() {
-            let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };
-            job.recorder.record(&key.workspace, self.actor.name, subject, event);
-        }
-        self.ended(&key, live.written(), looked)
-    }
 }
 
-impl<R: Reconciler> Seat<R> {
-    fn ended(&self, key: &ObjectKey, written: Vec<Written>, Looked { result, starved, refresh }: Looked) -> Ended {
-        let controller = self.actor.name;
-        let mut ended = Ended { outcome: Outcome::Settled, recheck: None, refresh, starved, written, failed: None };
-        let (reason, text) = match result.map(|said| said.recheck) {
-            Ok(Recheck::OnChange) => return ended,
-            Ok(Recheck::After(wait)) if wait.is_zero() => {
-                ended.outcome = Outcome::After(wait);
-                return ended;
-            }
-            Ok(Recheck::After(wait)) => {
-                ended.recheck = Some(wait);
-                return ended;
-            }
-            Ok(Recheck::Backoff) => {
-                ended.outcome = Outcome::Backoff;
-                return ended;
-            }
-            Err(Trouble::Error { conflict: true, text, .. }) => {
-                info!(controller, %key, %text, "somebody else wrote first; looking again");
-                (Reason::ReconcileFailed, None)
-            }
-            Err(Trouble::Call(error)) if error.is_conflict() => {
-                info!(controller, %key, %error, "somebody else wrote first; looking again");
-                (Reason::ReconcileFailed, None)
-            }
-            Err(Trouble::Error { reason, text, .. }) => (reason, Some(text)),
-            Err(Trouble::Call(error)) => (error.reason(), Some(error.to_string())),
-            Err(Trouble::NoAccess(Refused { reason, message })) => (reason, Some(message)),
-            Err(Trouble::Misspoken(problem)) => (Reason::ReconcileFailed, Some(format!("nothing was written: {problem}"))),
-            Err(Trouble::Panicked) => {
-                error!(controller, %key, "the reconciler panicked; only this object is affected");
-                (Reason::ReconcileFailed, None)
-            }
-            Err(Trouble::TooSlow) => (Reason::ReconcileFailed, Some(format!("it took more than {} s", DEADLINE.as_secs()))),
-        };
-        if let Some(error) = text {
-            warn!(controller, %key, reason = reason.as_str(), %error, "reconcile failed; it is tried again");
-        }
-        ended.outcome = Outcome::Backoff;
-        ended.failed = Some(reason);
-        ended
-    }
-}
-
+mod ended;
 mod look;
 #[cfg(test)]
 mod tests;

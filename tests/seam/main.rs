@@ -17,6 +17,7 @@ mod provider;
 mod strict;
 #[path = "../reports/told.rs"]
 mod told;
+mod trouble;
 mod workload;
 mod world;
 
