@@ -64,9 +64,11 @@ reasons! {
     InvalidObject,
     /// The provider's configuration is missing or was never valid.
     ConfigUnavailable,
-    /// What external work needs is not there yet: a workload cluster, or the way to one. The message names what is waited for.
+    /// What was asked for outside of the provider's own kinds is not there yet: access to the workspace, for which the message names the missing permission
+    /// claim or what the server said; a workload cluster, or the way to one.
     AccessPending,
-    /// What external work needs is there and cannot be used, or may not be read. In metrics and logs also any request that was refused.
+    /// The account that was made for access gets no token; what external work needs is there and cannot be used, or may not be read. In metrics and logs
+    /// also any request that was refused.
     AccessDenied,
     /// Another object of this kind in the workspace is the one that counts.
     Superseded,

@@ -356,6 +356,29 @@ fn tests_named(document: &str) -> Vec<&str> {
     rows.filter_map(|line| line.split('|').nth(3)).flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
 }
 
+/// Rows of tables of three columns: what stands in the first one and in the last one.
+fn answers(document: &str) -> Vec<(&str, &str)> {
+    let cells = |line| str::split(line, '|').map(str::trim).collect::<Vec<_>>();
+    let rows = document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| # ")).map(cells).filter(|row| row.len() == 5);
+    rows.map(|row| (row[1], row[3])).collect()
+}
+
+/// What is wrong with such rows: each is answered by a test or by a sentence, and those of one letter are numbered in their order.
+fn unanswered(document: &str) -> Vec<String> {
+    let (mut problems, mut last) = (Vec::new(), BTreeMap::new());
+    for (id, answer) in answers(document) {
+        if !answer.contains('`') && answer.split(' ').count() < 4 {
+            problems.push(format!("row {id} has neither a test nor a sentence"));
+        }
+        let (series, number) = id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));
+        let expected = last.entry(series).and_modify(|last| *last += 1).or_insert(1);
+        if !number.is_empty() && number != expected.to_string() {
+            problems.push(format!("row {id} should be {series}{expected}"));
+        }
+    }
+    problems
+}
+
 /// Whether this is a test of that name: an attribute that makes one stands before it.
 fn holds_test(file: &File, name: &str) -> bool {
     let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
@@ -370,6 +393,7 @@ fn every_report_has_an_answer_and_every_test_that_answers_one_exists() {
     let document = text_of("docs/RELIABILITY.md").expect("docs/RELIABILITY.md is there");
     let answered: Vec<usize> = document.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok()).collect();
     assert_eq!(answered, (1..=45).collect::<Vec<_>>());
+    none(&unanswered(&document));
     let files = all();
     let named = tests_named(&document);
     assert!(named.len() > 40, "only {} tests are named: is the table still read?", named.len());
@@ -385,6 +409,14 @@ fn every_report_has_an_answer_and_every_test_that_answers_one_exists() {
 fn tests_are_read_from_their_column_and_only_what_is_a_test_counts() {
     let document = "`no`\n| number | report | how we stand |\n|---|---|---|\n| 1 | `a` | `b`, and `c` |\n| 2 | d | e |\n";
     assert_eq!(tests_named(document), ["b", "c"]);
+    assert!(
+        unanswered("| # | report | how we stand |\n|---|---|---|\n| 1 | a | `b` |\n| p1 | a | it cannot happen here |\n| a | b | `c` |")
+            .is_empty()
+    );
+    assert_eq!(
+        unanswered("| 1 | a | not yet |\n| p2 | a | `b` |\n"),
+        ["row 1 has neither a test nor a sentence", "row p2 should be p1"].map(str::to_owned)
+    );
     let file = File::new("tests/x.rs", "#[tokio::test]\nasync fn a() {}\nfn b() {}\n#[test]\n#[should_panic]\nfn c() {}\n");
     assert_eq!(["a", "b", "c", "d"].map(|name| holds_test(&file, name)), [true, false, true, false]);
 }

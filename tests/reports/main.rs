@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod access;
 mod bindings;
 mod claims;
 mod endpoints;

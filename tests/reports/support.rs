@@ -1,6 +1,6 @@
 //! What stands between a runtime and its server: a service that lets requests through, or does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -48,6 +48,8 @@ struct State {
     met: usize,
     /// Watches that are open, by path.
     open: BTreeMap<String, usize>,
+    /// Who asked for what, each once: bearer tokens and paths.
+    heard: BTreeSet<(String, String)>,
 }
 
 impl Faults {
@@ -73,9 +75,19 @@ impl Faults {
         through.flat_map(|(path, count)| std::iter::repeat_n(path.clone(), *count)).collect()
     }
 
+    /// The bearer tokens that were shown, each with the paths that it was shown for.
+    pub(crate) fn heard(&self) -> BTreeSet<(String, String)> {
+        self.0.lock().unwrap().heard.clone()
+    }
+
     /// A way to the world's control plane that leads through these faults.
     pub(crate) fn credentials(&self, world: &World) -> Credentials {
-        match world.credentials(ADMIN) {
+        self.credentials_of(world, ADMIN)
+    }
+
+    /// The same as somebody else.
+    pub(crate) fn credentials_of(&self, world: &World, token: &str) -> Credentials {
+        match world.credentials(token) {
             Credentials::Service { wire, server, token } => {
                 Credentials::Service { wire: Wire::new(Faulty { wire, faults: self.clone() }), server, token }
             }
@@ -85,7 +97,9 @@ impl Faults {
 
     fn of(&self, request: &Request<Bytes>) -> Option<Fate> {
         let target = format!("{} {}", request.method(), request.uri());
+        let bearer = request.headers().get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         let mut state = self.0.lock().unwrap();
+        state.heard.insert((bearer.unwrap_or_default().to_owned(), request.uri().path().to_owned()));
         let fate = state.rules.iter().find(|(text, _)| target.contains(text)).map(|(_, fate)| *fate);
         state.met += usize::from(fate.is_some());
         fate

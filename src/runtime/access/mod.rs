@@ -32,6 +32,8 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// How often a Secret is looked at until kcp has filled it, which takes it less than a second.
 const LOOKS: u32 = 10;
 const LOOK: Duration = Duration::from_millis(300);
+/// Between two attempts to replace a token that is still good: a quarter of what is left of its time gets ever shorter.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(15);
 
 /// How tokens of an account are come by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,7 +131,13 @@ impl Minter {
                     entry.current = Some(current.clone());
                     current
                 }
-                (Err(_), Some(before)) if now.mono < before.end => Current { refresh: now.mono + (before.end - now.mono) / 4, ..before },
+                (Err(_), Some(before)) if now.mono < before.end => {
+                    let wait = ((before.end - now.mono) / 4).max(RENEWAL_PAUSE);
+                    let current = Current { refresh: before.end.min(now.mono + wait), ..before };
+                    // For all objects of the workspace, so that they do not each try.
+                    entry.current = Some(current.clone());
+                    current
+                }
                 (Err(refused), _) => {
                     entry.current = None;
                     return Err(refused);
