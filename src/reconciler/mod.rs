@@ -99,7 +99,8 @@ pub trait Reconciler: Send + Sync + 'static {
 /// Who a reconciler is towards the server, the logs and the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// Field manager, metric label and log field; a DNS label.
+    /// Field manager, metric label and log field; a DNS label. Where kubeconfigs are asked for, the account in a tenant's workspace is called after it:
+    /// no other provider that the workspace binds may have the same.
     pub name: &'static str,
     /// The finalizer that [`Context::hold`] adds and [`Deletion::Done`] drops.
     pub finalizer: Option<&'static str>,

@@ -25,6 +25,8 @@ use crate::support::{Workspace, kcp};
 const ACCOUNT: &str = "kcp-provider-courier";
 const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
 const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
+const LOGICAL_CLUSTERS: Resource = Resource::new("core.kcp.io", "v1alpha1", "logicalclusters");
+const WORKSPACES: Resource = Resource::new("tenancy.kcp.io", "v1alpha1", "workspaces");
 const ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts");
 const SECRETS: Resource = Resource::new("", "v1", "secrets");
 
@@ -113,6 +115,15 @@ async fn delivered(workspace: &Workspace, status: &str, reason: &str) -> Value {
     workspace.client().wait_for(&TOYS, "default", "car", &what, SOON * 2, holds).await.unwrap()
 }
 
+/// A workspace is deleted with everything in it: kcp takes accounts, Secrets and objects in an order of its own.
+async fn goes_whole(workspace: &Workspace) {
+    let path = workspace.client().get(&LOGICAL_CLUSTERS, "", "cluster").await.unwrap()["metadata"]["annotations"]["kcp.io/path"].clone();
+    let (parent, name) = path.as_str().unwrap().rsplit_once(':').unwrap();
+    let admin = kcp().await.admin;
+    admin.delete_workspace(parent, name).await.unwrap();
+    admin.in_workspace(parent).unwrap().wait_gone(&WORKSPACES, "", name, SOON).await.unwrap();
+}
+
 /// Everything that is logged.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -182,6 +193,9 @@ async fn a_worker_gets_a_kubeconfig_that_is_good_for_what_was_declared_and_nothi
     // A binding that goes takes its objects along, though kcp may have taken the account before.
     rejecting.client().delete(&BINDINGS, "", "toys.test").await.unwrap();
     rejecting.client().wait_gone(&BINDINGS, "", "toys.test", SOON).await.unwrap();
+    order(&whole).await;
+    delivered(&whole, "True", "Ready").await;
+    goes_whole(&whole).await;
 
     handle.stop();
     task.await.unwrap().unwrap();
