@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
 use crate::api::meta::{Kind, KindRef};
-use crate::api::names::{ObjectKey, ObjectName};
+use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
 use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
@@ -29,8 +29,7 @@ use super::clock::Moment;
 use super::events::Subject;
 use super::external::Lack;
 use super::finalizer::{self, Step};
-use super::port::{LivePort, Written};
-use super::queue::Outcome;
+use super::port::LivePort;
 use super::raw::{Operation, Raw};
 use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
 use super::status;

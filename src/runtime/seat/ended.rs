@@ -4,7 +4,7 @@ use tracing::{error, info, warn};
 
 use crate::api::names::ObjectKey;
 use crate::api::reason::Reason;
-use crate::reconciler::{Recheck, Reconciler};
+use crate::reconciler::{Recheck, ReconcileError, Reconciler};
 use crate::runtime::access::Refused;
 use crate::runtime::port::Written;
 use crate::runtime::queue::Outcome;

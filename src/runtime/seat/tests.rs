@@ -8,9 +8,11 @@ use crate::api::condition::Condition;
 use crate::api::config::RuntimeSettings;
 use crate::api::meta::{Meta, ServiceObject};
 use crate::api::names::LogicalCluster;
+use crate::api::names::ObjectKey;
 use crate::reconciler::{Seen, no_settings};
 use crate::runtime::events::Recorder;
 use crate::runtime::port::LivePort;
+use crate::runtime::queue::Outcome;
 use crate::runtime::raw::Keep;
 
 #[derive(Clone, Serialize, Deserialize)]
