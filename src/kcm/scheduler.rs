@@ -87,11 +87,14 @@ impl Scheduler {
         cluster: &KubernetesCluster,
         orphan: &Projection,
     ) -> Result<Report, KcmError> {
-        let live: Option<KubernetesCluster> = ctx.clusters.control_plane.get(&cluster.object_name()).await?;
-        if live.is_none_or(|live| live.metadata.uid() != cluster.metadata.uid()) {
-            return Ok(Report::unchanged().recheck(Recheck::Backoff));
+        // One that is going goes, whoever asked for it: only its provider is waited for.
+        if !orphan.metadata.is_deleting() {
+            let live: Option<KubernetesCluster> = ctx.clusters.control_plane.get(&cluster.object_name()).await?;
+            if live.is_none_or(|live| live.metadata.uid() != cluster.metadata.uid()) {
+                return Ok(Report::unchanged().recheck(Recheck::Backoff));
+            }
+            let _ = self.projection.delete(ctx, orphan).await?;
         }
-        let _ = self.projection.delete(ctx, orphan).await?;
         let message = "the projection of an earlier cluster of this name is being deleted";
         let unknown = ReportedCondition::new(SCHEDULED, ConditionStatus::Unknown, Reason::NotEvaluated, "see Projected");
         Ok(Report::new(()).with(unknown).with(ReportedCondition::new(PROJECTED, false, Reason::Pending, message)))

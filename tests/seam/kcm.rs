@@ -96,3 +96,23 @@ async fn the_same_story_is_told_again_to_the_byte() {
     }
     assert_eq!(first.len(), again.len());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_projection_that_its_provider_holds_is_deleted_once_and_then_waited_for() {
+    let world = platform(1).await;
+    let tenant = tenant(&world, "team-a").await;
+    tenant.condition::<KubernetesCluster>("demo", "Projected", True, "InSync").await;
+    let hold = |held: bool| json!({"metadata": {"finalizers": if held { json!(["otc.example.org/machines"]) } else { json!(null) }}});
+    tenant.merge::<Projection>("demo", hold(true)).await;
+    // The tenant goes behind the scheduler's back, and orders again under the same name.
+    tenant.merge::<KubernetesCluster>("demo", json!({"metadata": {"finalizers": null}})).await;
+    tenant.client().delete("/apis/kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters/demo").await.ok().unwrap();
+    tenant.apply(samples::tenant()[1].clone()).await;
+    tenant.condition::<KubernetesCluster>("demo", "Projected", False, "Pending").await;
+    world.settled().await;
+    world.forget_requests();
+    world.advance(Duration::from_hours(2)).await;
+    assert_eq!(world.writes(), [].into(), "it is going, and nobody but its provider can let it go");
+    tenant.merge::<Projection>("demo", hold(false)).await;
+    tenant.condition::<KubernetesCluster>("demo", "Projected", True, "InSync").await;
+}
