@@ -51,7 +51,7 @@ pub enum Verb {
     Man(manuals::ManArgs),
     /// Build the real servers that `dev --kcp` and the tests run, once.
     #[command(hide = true)]
-    Servers,
+    Servers(servers::ServersArgs),
 }
 
 impl Cli {
@@ -73,7 +73,7 @@ impl Cli {
             Verb::Manifests(verb) => verb.run().await?,
             Verb::Completions(verb) => verb.run().await?,
             Verb::Man(verb) => verb.run().await?,
-            Verb::Servers => servers::build_all().await?,
+            Verb::Servers(verb) => verb.run().await?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -8,6 +8,7 @@ mod build;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use sha2::{Digest as _, Sha256};
 
 pub use build::BuildError;
@@ -22,8 +23,47 @@ pub const KCP: Server = Server {
     known_build_time: "5 minutes on 2 idle cores, 9 on busy ones",
 };
 
-/// Every server that [`build_all`] provides.
-pub const ALL: &[Server] = &[KCP];
+/// What kube-apiserver keeps its objects in.
+pub const ETCD: Server = Server {
+    name: "etcd",
+    package: "go.etcd.io/etcd/server/v3",
+    go_mod: include_str!("../../../tests/servers/etcd/go.mod"),
+    go_sum: include_str!("../../../tests/servers/etcd/go.sum"),
+    override_variable: "ETCD_BINARY",
+    known_build_time: "40 seconds",
+};
+
+/// The real Kubernetes that stands for a workload cluster in tests.
+pub const KUBE_APISERVER: Server = Server {
+    name: "kube-apiserver",
+    package: "k8s.io/kubernetes/cmd/kube-apiserver",
+    go_mod: include_str!("../../../tests/servers/kube-apiserver/go.mod"),
+    go_sum: include_str!("../../../tests/servers/kube-apiserver/go.sum"),
+    override_variable: "KUBE_APISERVER_BINARY",
+    known_build_time: "9 minutes on 2 busy cores",
+};
+
+/// Every server that is pinned. `dev --kcp` and most tests need the first alone, and each caller builds no other than it needs.
+pub const ALL: &[Server] = &[KCP, ETCD, KUBE_APISERVER];
+
+/// Which servers to build.
+#[derive(Debug, clap::Args)]
+pub struct ServersArgs {
+    /// Only these, in place of all
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(ALL.iter().map(|server| server.name)))]
+    names: Vec<String>,
+}
+
+impl ServersArgs {
+    /// Provides them. What is there already costs nothing.
+    pub async fn run(&self) -> Result<(), BuildError> {
+        for server in ALL.iter().filter(|server| self.names.is_empty() || self.names.iter().any(|name| name == server.name)) {
+            let path = server.binary().await?;
+            build::say(&format!("{} is at {}", server.name, path.display()));
+        }
+        Ok(())
+    }
+}
 
 /// A server that is built from a pinned Go module.
 #[derive(Clone, Copy, Debug)]
@@ -74,15 +114,6 @@ impl Server {
     }
 }
 
-/// Provides every pinned server. What is there already costs nothing.
-pub async fn build_all() -> Result<(), BuildError> {
-    for server in ALL {
-        let path = server.binary().await?;
-        build::say(&format!("{} is at {}", server.name, path.display()));
-    }
-    Ok(())
-}
-
 /// A lookup of environment variables; a parameter, since a test cannot set the environment of a process with threads.
 type Environment<'a> = dyn Fn(&str) -> Option<OsString> + Sync + 'a;
 
@@ -104,6 +135,8 @@ fn cache_root(environment: &Environment<'_>) -> Result<PathBuf, BuildError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn located(variables: &[(&str, &str)]) -> Result<Located, BuildError> {
@@ -130,6 +163,13 @@ mod tests {
         let other_sums = Server { go_sum: "", ..KCP };
         assert_ne!(KCP.pin_hash(), other_module.pin_hash());
         assert_ne!(KCP.pin_hash(), other_sums.pin_hash());
+    }
+
+    #[test]
+    fn no_two_servers_share_a_folder_or_an_override() {
+        let of_all = |of: fn(&Server) -> String| ALL.iter().map(of).collect::<BTreeSet<_>>().len();
+        assert_eq!(of_all(Server::pin_hash), ALL.len());
+        assert_eq!(of_all(|server| server.override_variable.to_owned()), ALL.len());
     }
 
     #[test]
