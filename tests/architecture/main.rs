@@ -203,8 +203,9 @@ fn a_file_that_no_module_declares_is_found() {
     assert_eq!(unreachable(&files), ["src/a/lost.rs is in no module", "tests/y/lost.rs is in no module"]);
 }
 
-/// Modules of the real kcp's tests that are about what the embedded one has not: a process of its own, admission policies that are called.
-const OF_THE_REAL_ONE: [&str; 2] = ["guard", "leash"];
+/// Modules of the real kcp's tests that are about what the embedded one has not: a process of its own, admission policies that are called, a real
+/// workload cluster beside it.
+const OF_THE_REAL_ONE: [&str; 3] = ["guard", "kube", "leash"];
 
 #[test]
 fn what_is_asked_of_the_real_kcp_is_asked_of_the_embedded_one() {

@@ -45,7 +45,7 @@ pub(crate) fn start() -> Result<Kcp, String> {
 }
 
 /// Writes one line to standard error. Not `eprintln!`, which the test harness swallows just where somebody waits for minutes.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     // A closed standard error fails no test.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -7,22 +7,22 @@ use std::collections::BTreeSet;
 
 use kcp_provider_runtime::api::manifest::rbac::{self, MANAGER, MANAGER_NAMESPACE};
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
-use kcp_provider_runtime::cli::kcp_admin::Resource;
+use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
 use kcp_provider_runtime::runtime::{Handle, RunError, Runtime};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::support::kcp;
 use crate::support::platform::{CLUSTERS, Platform, SOON, Tenant, condition, eventually};
-use crate::support::{Workspace, kcp};
 use caster::{Caster, cast_name};
 
 const SECRETS: Resource = Resource::new("", "v1", "secrets");
-const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
-const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "roles");
-const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "rolebindings");
+pub(crate) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
+pub(crate) const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "roles");
+pub(crate) const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "rolebindings");
 
 /// A provider in this process, with the rights that the manifests give it.
-async fn caster(platform: &Platform) -> (Handle, JoinHandle<Result<(), RunError>>) {
+pub(crate) async fn caster(platform: &Platform) -> (Handle, JoinHandle<Result<(), RunError>>) {
     let options = platform.options().await;
     for (resource, object) in [&ROLES, &ROLE_BINDINGS].into_iter().zip(rbac::workloads(MANAGER_NAMESPACE, (MANAGER_NAMESPACE, MANAGER))) {
         platform.client().create(resource, MANAGER_NAMESPACE, &object).await.unwrap();
@@ -35,11 +35,15 @@ async fn caster(platform: &Platform) -> (Handle, JoinHandle<Result<(), RunError>
     (handle, task)
 }
 
-/// Puts the kubeconfig of a workspace into the pool, or in place of the one that is there.
-async fn pool(platform: &Platform, name: &str, cluster: &Workspace) {
+/// Puts the kubeconfig of this client into the pool, or in place of the one that is there.
+pub(crate) async fn pool(platform: &Platform, name: &str, cluster: &AdminClient) {
     let file = platform.folder().join("workload.kubeconfig");
-    cluster.client().write_kubeconfig(&file).unwrap();
-    let kubeconfig = std::fs::read_to_string(file).unwrap();
+    cluster.write_kubeconfig(&file).unwrap();
+    pool_text(platform, name, &std::fs::read_to_string(file).unwrap()).await;
+}
+
+/// The same, of a kubeconfig that holds all that it needs.
+pub(crate) async fn pool_text(platform: &Platform, name: &str, kubeconfig: &str) {
     let labels = json!({"runtime.edge-connect.eu/workload-purpose": "workload"});
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": MANAGER_NAMESPACE, "labels": labels},
         "stringData": {"kubeconfig": kubeconfig}});
@@ -50,12 +54,12 @@ async fn pool(platform: &Platform, name: &str, cluster: &Workspace) {
 }
 
 /// The cast of a tenant's cluster.
-async fn cast(cluster: &Workspace, tenant: &Tenant, name: &str) -> Option<Value> {
-    cluster.client().find(&CONFIG_MAPS, "default", &cast_name(tenant.workspace.logical_cluster.as_str(), name)).await.unwrap()
+pub(crate) async fn cast(cluster: &AdminClient, tenant: &Tenant, name: &str) -> Option<Value> {
+    cluster.find(&CONFIG_MAPS, "default", &cast_name(tenant.workspace.logical_cluster.as_str(), name)).await.unwrap()
 }
 
 /// Whose work is recorded, and on which cluster.
-async fn index(platform: &Platform) -> BTreeSet<(String, String)> {
+pub(crate) async fn index(platform: &Platform) -> BTreeSet<(String, String)> {
     let all = platform.client().list(&CONFIG_MAPS, MANAGER_NAMESPACE).await.unwrap();
     let text = |record: &Value, key: &str| record["data"][key].as_str().unwrap_or_default().to_owned();
     let records = all.iter().filter(|object| object["metadata"]["labels"]["runtime.edge-connect.eu/controller"] == "caster");
@@ -75,10 +79,10 @@ async fn a_workspace_that_is_deleted_with_live_work_leaves_none_behind() {
         assert!(message.contains("a Secret in kcm-system") && message.contains("workload-purpose=workload"), "{message}");
     }
 
-    pool(&platform, "one", &cluster).await;
+    pool(&platform, "one", cluster.client()).await;
     for tenant in [&tenant, &other] {
         let done = tenant.wait("demo", "Cast", "True", "Cast").await;
-        assert_eq!(cast(&cluster, tenant, "demo").await.unwrap()["data"]["of"], done["metadata"]["uid"]);
+        assert_eq!(cast(cluster.client(), tenant, "demo").await.unwrap()["data"]["of"], done["metadata"]["uid"]);
     }
     let recorded =
         |tenants: &[&Tenant]| tenants.iter().map(|tenant| (tenant.workspace.logical_cluster.to_string(), "one".to_owned())).collect();
@@ -86,13 +90,13 @@ async fn a_workspace_that_is_deleted_with_live_work_leaves_none_behind() {
 
     kcp().await.admin.delete_workspace("root", &tenant.name().await).await.unwrap();
     eventually("its work has ended and so has its record", async || {
-        cast(&cluster, &tenant, "demo").await.is_none() && index(&platform).await == recorded(&[&other])
+        cast(cluster.client(), &tenant, "demo").await.is_none() && index(&platform).await == recorded(&[&other])
     })
     .await;
-    assert!(cast(&cluster, &other, "demo").await.is_some());
+    assert!(cast(cluster.client(), &other, "demo").await.is_some());
     other.client().delete(&CLUSTERS, "default", "demo").await.unwrap();
     other.client().wait_gone(&CLUSTERS, "default", "demo", SOON).await.unwrap();
-    assert!(cast(&cluster, &other, "demo").await.is_none() && index(&platform).await.is_empty());
+    assert!(cast(cluster.client(), &other, "demo").await.is_none() && index(&platform).await.is_empty());
     handle.stop();
     task.await.unwrap().unwrap();
 }
@@ -101,23 +105,23 @@ async fn a_workspace_that_is_deleted_with_live_work_leaves_none_behind() {
 async fn a_kubeconfig_that_changes_is_used_without_a_restart_and_one_that_goes_is_missed() {
     let platform = Platform::new().await;
     let (before, after) = (kcp().await.workspace("workload").await, kcp().await.workspace("workload").await);
-    pool(&platform, "one", &before).await;
+    pool(&platform, "one", before.client()).await;
     let (handle, task) = caster(&platform).await;
     let tenant = platform.tenant().await;
     let ordered = tenant.order("demo", "eu-de", "1.34.2", "4", "16Gi").await;
     tenant.wait("demo", "Cast", "True", "Cast").await;
-    pool(&platform, "one", &after).await;
+    pool(&platform, "one", after.client()).await;
     let mut spec = ordered["spec"].clone();
     spec["nodePools"][0]["replicas"] = 5.into();
     tenant.client().patch(&CLUSTERS, "default", "demo", &json!({"spec": spec})).await.unwrap();
     tenant.wait("demo", "Cast", "True", "Cast").await;
-    eventually("it is cast where the kubeconfig leads now", async || cast(&after, &tenant, "demo").await.is_some()).await;
-    assert_eq!(cast(&before, &tenant, "demo").await.unwrap()["data"]["generation"], "1");
+    eventually("it is cast where the kubeconfig leads now", async || cast(after.client(), &tenant, "demo").await.is_some()).await;
+    assert_eq!(cast(before.client(), &tenant, "demo").await.unwrap()["data"]["generation"], "1");
 
     platform.client().delete(&SECRETS, MANAGER_NAMESPACE, "one").await.unwrap();
     let told = tenant.wait("demo", "Cast", "False", "AccessPending").await;
     assert!(condition(&told, "Cast").unwrap()["message"].as_str().unwrap().contains("kcm-system/one"), "{told}");
-    pool(&platform, "one", &after).await;
+    pool(&platform, "one", after.client()).await;
     tenant.wait("demo", "Cast", "True", "Cast").await;
     handle.stop();
     task.await.unwrap().unwrap();

@@ -120,7 +120,7 @@ async fn compile(server: &Server, output: &Path) -> Result<(), BuildError> {
     say(&format!("building {} ({}): known to take about {}, once", server.name, server.package, server.known_build_time));
     let mut report = Report::new(format!("still building {}", server.name));
     let mut command = Command::new(&go);
-    command.args(["build", "-trimpath", "-o"]).arg(output).arg(server.package).current_dir(module.path());
+    command.args(["build", "-trimpath", "-ldflags", server.linker_flags, "-o"]).arg(output).arg(server.package).current_dir(module.path());
     // A workspace or flags of the caller's own Go projects must not change what the pins say.
     command.env("GOWORK", "off").env("GOFLAGS", "-mod=readonly");
     command.stdin(Stdio::null()).kill_on_drop(true);

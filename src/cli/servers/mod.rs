@@ -19,6 +19,7 @@ pub const KCP: Server = Server {
     package: "github.com/kcp-dev/kcp/cmd/kcp",
     go_mod: include_str!("../../../tests/servers/kcp/go.mod"),
     go_sum: include_str!("../../../tests/servers/kcp/go.sum"),
+    linker_flags: "",
     override_variable: "KCP_BINARY",
     known_build_time: "5 minutes on 2 idle cores, 9 on busy ones",
 };
@@ -29,6 +30,7 @@ pub const ETCD: Server = Server {
     package: "go.etcd.io/etcd/server/v3",
     go_mod: include_str!("../../../tests/servers/etcd/go.mod"),
     go_sum: include_str!("../../../tests/servers/etcd/go.sum"),
+    linker_flags: "",
     override_variable: "ETCD_BINARY",
     known_build_time: "40 seconds",
 };
@@ -39,6 +41,8 @@ pub const KUBE_APISERVER: Server = Server {
     package: "k8s.io/kubernetes/cmd/kube-apiserver",
     go_mod: include_str!("../../../tests/servers/kube-apiserver/go.mod"),
     go_sum: include_str!("../../../tests/servers/kube-apiserver/go.sum"),
+    // Else it answers that it is v0.0.0, and clients take it for older than they are.
+    linker_flags: "-X k8s.io/component-base/version.gitVersion=v1.37.2",
     override_variable: "KUBE_APISERVER_BINARY",
     known_build_time: "9 minutes on 2 busy cores",
 };
@@ -76,6 +80,8 @@ pub struct Server {
     pub go_mod: &'static str,
     /// The whole `go.sum`: with it no checksum database needs to be reached.
     pub go_sum: &'static str,
+    /// What `go build` is told with `-ldflags`, such as a version that releases are stamped with; mostly nothing.
+    pub linker_flags: &'static str,
     /// Environment variable that names a binary to use instead.
     pub override_variable: &'static str,
     /// How long a cold build was measured to take, for people who wait.
@@ -94,9 +100,9 @@ impl Server {
         }
     }
 
-    /// First 16 hexadecimal digits of the SHA-256 of `go.mod` followed by `go.sum`.
+    /// First 16 hexadecimal digits of the SHA-256 of `go.mod` followed by `go.sum` and the linker's flags.
     pub fn pin_hash(&self) -> String {
-        let digest = Sha256::new().chain_update(self.go_mod).chain_update(self.go_sum).finalize();
+        let digest = Sha256::new().chain_update(self.go_mod).chain_update(self.go_sum).chain_update(self.linker_flags).finalize();
         let first = digest.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
         format!("{first:016x}")
     }
@@ -163,6 +169,14 @@ mod tests {
         let other_sums = Server { go_sum: "", ..KCP };
         assert_ne!(KCP.pin_hash(), other_module.pin_hash());
         assert_ne!(KCP.pin_hash(), other_sums.pin_hash());
+        let otherwise_linked = Server { linker_flags: "-s", ..KCP };
+        assert_ne!(KCP.pin_hash(), otherwise_linked.pin_hash());
+    }
+
+    #[test]
+    fn kubernetes_says_that_it_is_the_version_that_is_pinned() {
+        let version = KUBE_APISERVER.linker_flags.rsplit('=').next().unwrap();
+        assert!(KUBE_APISERVER.go_mod.contains(&format!("require k8s.io/kubernetes {version}\n")), "{version}");
     }
 
     #[test]
