@@ -4,6 +4,7 @@
 //! admission, its RBAC and its accounts.
 
 mod casts;
+mod relay;
 mod server;
 
 use std::io::Write as _;
