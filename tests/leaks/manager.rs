@@ -1,0 +1,148 @@
+//! The manager, and what it has: tasks, connections, series, bytes.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use kcp_provider_runtime::api::manifest::export;
+use kcp_provider_runtime::kcm::{Readiness, Scheduler};
+use kcp_provider_runtime::runtime::{Credentials, Handle, Options, Runtime};
+use serde_json::json;
+
+use crate::allocated;
+use crate::server::Server;
+
+/// What an idle workspace may take.
+const AIM: usize = 4 << 10;
+/// What may be left when everybody has left: buffers of connections, which grow with what came through them, and never with who came.
+const SLACK: usize = 64 << 10;
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Looks in a row at which nothing may have changed: more than the second between two of the manager's own.
+const QUIET: u32 = 8;
+
+/// What there is at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    tasks: usize,
+    connections: usize,
+    series: usize,
+    bytes: usize,
+}
+
+impl Reading {
+    fn take(handle: &Handle) -> Self {
+        let series = handle.metrics().text().lines().filter(|line| !line.starts_with('#')).count();
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        Self { tasks, connections: connections(), series, bytes: allocated() }
+    }
+
+    /// What is more than it was.
+    fn beyond(self, start: Self) -> Vec<String> {
+        let mut beyond = Vec::new();
+        let mut check = |what, now: usize, then: usize, slack: usize| {
+            if now > then + slack {
+                beyond.push(format!("{now} {what}, and {then} at the start"));
+            }
+        };
+        check("tasks", self.tasks, start.tasks, 0);
+        check("connections", self.connections, start.connections, 0);
+        check("series", self.series, start.series, 0);
+        check("bytes", self.bytes, start.bytes, SLACK);
+        beyond
+    }
+}
+
+/// Open sockets of this process; 0 where the system does not tell.
+fn connections() -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))).count()
+}
+
+/// A size that the manager counts.
+fn size(handle: &Handle, what: &str) -> usize {
+    let text = handle.metrics().text();
+    let line = format!("kcp_provider_{what} ");
+    text.lines().find_map(|found| found.strip_prefix(&*line)?.parse().ok()).unwrap_or_default()
+}
+
+/// Waits until the manager knows so many workspaces and objects and nothing is left to do, and reads.
+async fn at_rest(handle: &Handle, workspaces: usize, objects: usize) -> Reading {
+    let began = Instant::now();
+    let mut look = tokio::time::interval(Duration::from_millis(200));
+    let mut last = Reading::take(handle);
+    let mut quiet = 0;
+    while quiet < QUIET {
+        look.tick().await;
+        let now = Reading::take(handle);
+        let there = size(handle, "workspaces") == workspaces && size(handle, "objects") == objects && handle.is_idle();
+        let same = (now.tasks, now.connections, now.series) == (last.tasks, last.connections, last.series);
+        quiet = if there && same { quiet + 1 } else { 0 };
+        last = now;
+        assert!(began.elapsed() < PATIENCE, "no rest with {workspaces} workspaces and {objects} objects:\n{}", handle.metrics().text());
+    }
+    Reading::take(handle)
+}
+
+/// Tenants that come and go: idle ones first, then some that have a cluster.
+struct Story<'a> {
+    handle: &'a Handle,
+    server: &'a mut Server,
+    /// Workspaces that stay.
+    residents: usize,
+}
+
+impl Story<'_> {
+    /// Everybody comes, is there, and goes; what there was meanwhile, and in the end.
+    async fn tell(&mut self, how: &str, tenants: Range<usize>) -> [Reading; 2] {
+        let objects = if how == "order" { tenants.len() } else { 0 };
+        self.server.tell(how, tenants.clone()).await;
+        let there = at_rest(self.handle, self.residents + tenants.len(), objects).await;
+        self.server.tell("unbind", tenants).await;
+        let gone = at_rest(self.handle, self.residents, 0).await;
+        [there, gone]
+    }
+}
+
+/// Runs the manager through both stories; what was wrong.
+pub(crate) async fn measure(workspaces: usize) -> Vec<String> {
+    let began = Instant::now();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut server = Server::start(&kubeconfig).await;
+    let options = Options::new(Credentials::File(kubeconfig), export::EXPORT).with_workspace("root:provider");
+    let options = Options { endpoint_overrides: vec![server.reached.clone()], ..options };
+    let runtime = Runtime::new(options).serve(Scheduler::new).serve(Readiness::new);
+    let mut handle = runtime.handle();
+    let running = tokio::spawn(runtime.run());
+    handle.ready().await;
+    // Somebody stays, so that the streams do.
+    server.tell("bind", 0..1).await;
+    let mut story = Story { handle: &handle, server: &mut server, residents: 1 };
+    let few = (workspaces / 10).max(1);
+    // What is made once, whoever comes first, is made here: connections, series, buffers.
+    story.tell("order", 1..1 + few).await;
+    let [_, start] = story.tell("bind", 1..1 + few).await;
+    let [idle, after_idle] = story.tell("bind", 1..1 + workspaces).await;
+    let [living, end] = story.tell("order", 1..1 + few).await;
+    let each = |reading: Reading, of: usize| reading.bytes.saturating_sub(start.bytes) / of;
+    let (per_idle, per_living) = (each(idle, workspaces), each(living, few));
+    println!(
+        "{}",
+        json!({"figure": "leaks", "workspaces": workspaces, "bytes_per_idle_workspace": per_idle, "bytes_per_workspace_with_a_cluster": per_living,
+            "bytes": [start.bytes, idle.bytes, after_idle.bytes, living.bytes, end.bytes], "tasks": [start.tasks, idle.tasks, end.tasks],
+            "connections": [start.connections, idle.connections, end.connections], "series": [start.series, idle.series, end.series],
+            "seconds": began.elapsed().as_secs()})
+    );
+    let mut problems: Vec<String> = idle.beyond(Reading { bytes: idle.bytes, ..start });
+    problems.iter_mut().for_each(|problem| problem.insert_str(0, "while all are bound: "));
+    for (when, reading) in [("when idle ones have left: ", after_idle), ("when those with a cluster have left: ", end)] {
+        problems.extend(reading.beyond(start).into_iter().map(|problem| format!("{when}{problem}")));
+    }
+    if per_idle > AIM {
+        problems.push(format!("an idle workspace takes {per_idle} bytes, and may take {AIM}"));
+    }
+    handle.stop();
+    running.await.unwrap().unwrap();
+    server.stop().await;
+    problems
+}
