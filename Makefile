@@ -7,7 +7,7 @@ SIMULATION := cargo test --profile sim --test simulation --
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 FAST_TESTS := $(filter-out $(REAL_TESTS) simulation,$(ALL_TESTS))
 
-.PHONY: help dev servers kcp test test-fast behaviour conformance differential hard simulation sweep mutants soak bench lint fmt clippy doc deny
+.PHONY: help dev servers kcp test test-fast behaviour conformance differential hard simulation sweep mutants soak leaks bench lint fmt clippy doc deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ mutants: ## whether the simulator finds each named defect of our own protocol
 
 soak: ## swarms for SOAK_MINUTES (60), from SOAK_SEED or one that is drawn
 	$(SIMULATION) swarm --seeds 1000000000 --minutes $${SOAK_MINUTES:-60} --from $${SOAK_SEED:-$$(date +%s)000}
+
+leaks: ## ten thousand workspaces bound and unbound: what stays of them, and what each takes (LEAKS_WORKSPACES)
+	cargo test --profile sim --test leaks -- --workspaces $${LEAKS_WORKSPACES:-10000}
 
 bench: ## the benchmarks, and what they measured as JSON with the machine's load
 	cargo bench --bench decision --bench embedded

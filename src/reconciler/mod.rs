@@ -94,6 +94,27 @@ pub trait Reconciler: Send + Sync + 'static {
         let _ = generation;
         None
     }
+
+    /// A workspace has bound the export. Nothing unless you write it.
+    ///
+    /// Told of every bound workspace after each start, and of each that binds later: more than once of one that has not changed, so let it be
+    /// idempotent, and compare what you keep for workspaces with what you are told after a start. It is told beside the calls about objects, in
+    /// no order with them: a cluster of this workspace may be reconciled first.
+    ///
+    /// Eight of one reconciler run at once, for one workspace one after the other. What takes more than 60 s is dropped, and that, like a panic,
+    /// is logged and not repeated: what must come to be belongs into a reconcile.
+    async fn bound(&self, workspace: &Workspace) {
+        let _ = workspace;
+    }
+
+    /// A workspace has unbound the export: its last binding is gone, and its service objects were before. Nothing unless you write it.
+    ///
+    /// Told once, under the terms of [`Self::bound`], by the word of the server alone: of a binding that was deleted, or that a complete list does
+    /// not have. What cannot be reached has not unbound, and neither has what is behind an endpoint that left the slice; nor is anything told of
+    /// who left while no process ran.
+    async fn unbound(&self, workspace: &Workspace) {
+        let _ = workspace;
+    }
 }
 
 /// Who a reconciler is towards the server, the logs and the metrics.

@@ -11,6 +11,7 @@ mod events;
 mod external;
 mod finalizer;
 mod guard;
+mod herald;
 mod judgement;
 mod port;
 mod preflight;

@@ -362,6 +362,10 @@ impl<R: Reconciler> Served for Seat<R> {
         })
     }
 
+    async fn hear(&self, workspace: &Workspace, bound: bool) {
+        self.told(workspace, bound).await;
+    }
+
     async fn run(&self, mut job: Job) -> Ended {
         if let Some((external, probe)) = job.external.as_mut().and_then(|external| Some((external.clone(), external.orphan.take()?))) {
             return self.clean_up(job, external, &probe).await;
@@ -414,3 +418,4 @@ mod ended;
 mod look;
 #[cfg(test)]
 mod tests;
+mod told;

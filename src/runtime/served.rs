@@ -11,7 +11,7 @@ use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::api::reason::Reason;
-use crate::reconciler::{Actor, External, Fold, NameChange, Raised, Seen, Topic};
+use crate::reconciler::{Actor, External, Fold, NameChange, Raised, Seen, Topic, Workspace};
 
 use super::access::Minter;
 use super::clock::Moment;
@@ -129,4 +129,6 @@ pub(crate) trait Served: Send + Sync {
     /// The topics the object listens to; `None` when the object is not this reconciler's.
     fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>>;
     async fn run(&self, job: Job) -> Ended;
+    /// Hears that a workspace has bound, or has unbound; ends in time whatever happens there.
+    async fn hear(&self, _workspace: &Workspace, _bound: bool) {}
 }

@@ -20,6 +20,7 @@ use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
 use super::events::{self, Recorder};
 use super::guard::{self, policy::Places};
+use super::herald::Herald;
 use super::judgement;
 use super::port::LivePort;
 use super::queue::{Outcome, Work};
@@ -73,6 +74,8 @@ struct Shell {
     recording: JoinSet<()>,
     /// Tells the keeper of the disconnect guards, which begins with the first workspace that accepts one.
     guards: Option<watch::Sender<Places>>,
+    /// Tells reconcilers who binds and unbinds.
+    herald: Herald,
     export: Arc<str>,
 }
 
@@ -83,6 +86,7 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
     let core = Core::new(setup, outside.clock.moment());
     let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone()));
     let (recorder, record) = events::start(&outside);
+    let (herald, heralds) = Herald::new(&actors);
     let mut shell = Shell {
         core,
         outside,
@@ -93,11 +97,12 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
         streams: JoinSet::new(),
         calls: JoinSet::new(),
         running: BTreeMap::new(),
-        judgements: JoinSet::new(),
+        judgements: heralds.into_iter().collect(),
         verdicts: BTreeMap::new(),
         recorder,
         recording: JoinSet::from_iter([record]),
         guards: None,
+        herald,
         export,
     };
     let mut batch = Vec::with_capacity(BATCH);
@@ -185,7 +190,11 @@ impl Shell {
                     }
                 }
                 Effect::Run(run) => self.start(*run),
-                Effect::Forget { workspace } => self.minter.forget(&workspace),
+                Effect::Forget { workspace } => {
+                    self.minter.forget(&workspace);
+                    self.recorder.forget(workspace);
+                }
+                Effect::Announce { workspace, bound } => self.herald.tell(&workspace, bound),
                 Effect::Pool { names } => self.outside.workloads.keep(names),
                 Effect::Judge { kind, raw, problems } => self.judge(kind, &raw, &problems),
             }

@@ -34,5 +34,6 @@ mod requeue;
 mod rolls;
 mod schedule;
 mod support;
+mod turnover;
 mod workload;
 mod workspaces;

@@ -51,6 +51,8 @@ mod rolls;
 mod schedule;
 #[path = "../kcp/support/mod.rs"]
 mod support;
+#[path = "../kcp/turnover.rs"]
+mod turnover;
 #[path = "../kcp/workload.rs"]
 mod workload;
 #[path = "../kcp/workspaces.rs"]

@@ -5,6 +5,7 @@
 mod absence;
 mod access;
 mod asked;
+mod bonds;
 mod caster;
 mod events;
 mod faults;

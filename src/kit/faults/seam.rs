@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::reconciler::{Actor, Context, Deletion, Reconciler, Report};
+use crate::reconciler::{Actor, Context, Deletion, Reconciler, Report, Workspace};
 
 use super::Faults;
 use super::fault::{Fault, Side};
@@ -56,6 +56,14 @@ impl<R: Reconciler> Reconciler for Brittle<R> {
 
     async fn delete(&self, ctx: &Context<R::Config>, object: &R::Object) -> Result<Deletion<R::Status>, R::Error> {
         self.call(self.inner.delete(ctx, object)).await
+    }
+
+    async fn bound(&self, workspace: &Workspace) {
+        self.inner.bound(workspace).await;
+    }
+
+    async fn unbound(&self, workspace: &Workspace) {
+        self.inner.unbound(workspace).await;
     }
 
     fn unevaluated(&self, generation: i64) -> Option<R::Status> {

@@ -110,6 +110,10 @@ impl Core {
         let raised = actor.raised;
         // What has vanished, or is another controller's by now, is not looked at again.
         if !actor.index.holds(&work.key) {
+            // What it came to know of a workspace that has unbound meanwhile is forgotten once more.
+            if !self.shards.holds(&work.key.workspace) {
+                self.effects.push(Effect::Forget { workspace: work.key.workspace.clone() });
+            }
             return;
         }
         // What it missed may have become readable while it ran, and does so no second time.

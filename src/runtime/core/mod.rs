@@ -34,7 +34,7 @@ use tracing::{error, warn};
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
-use crate::reconciler::{External, Seen};
+use crate::reconciler::{External, Seen, Workspace};
 
 use super::clock::Moment;
 use super::external::{CONFIG_MAP, CONTROLLER, ExternalWork, PURPOSE, Record, SECRET};
@@ -106,6 +106,8 @@ pub(crate) enum Effect {
     Forget { workspace: LogicalCluster },
     /// These are the workload clusters now: connections to others are of no use any more.
     Pool { names: BTreeSet<Arc<str>> },
+    /// Tell reconcilers that a workspace has bound, or has unbound.
+    Announce { workspace: Workspace, bound: bool },
     /// Say in the configuration's status whether it is accepted.
     Judge { kind: KindRef, raw: Arc<Raw>, problems: Vec<FieldError> },
 }

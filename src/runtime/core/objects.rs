@@ -114,9 +114,12 @@ impl Objects {
     pub(super) fn of_shard(&self, shard: ShardId, workspace: Option<&LogicalCluster>) -> Vec<(KindRef, ObjectKey)> {
         let mut found = Vec::new();
         for (kind, cache) in &self.kinds {
-            let mine =
-                cache.iter().filter(|(key, entry)| entry.shard == shard && workspace.is_none_or(|workspace| key.workspace == *workspace));
-            found.extend(mine.map(|(key, _)| (*kind, key.clone())));
+            let mut keys: Vec<&ObjectKey> = match workspace {
+                Some(workspace) => self.in_workspace(*kind, workspace).collect(),
+                None => cache.keys().collect(),
+            };
+            keys.retain(|key| cache.get(*key).is_some_and(|entry| entry.shard == shard));
+            found.extend(keys.into_iter().map(|key| (*kind, key.clone())));
         }
         found
     }

@@ -26,7 +26,9 @@ const MAX_PARENTS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Paths {
     rules: Vec<Rule>,
-    parents: Vec<String>,
+    /// The paths of those that are followed.
+    parents: BTreeMap<ParentId, String>,
+    last: u32,
     followed: BTreeSet<ParentId>,
     children: BTreeMap<ParentId, BTreeMap<String, LogicalCluster>>,
     by_workspace: BTreeMap<LogicalCluster, String>,
@@ -45,20 +47,26 @@ impl Paths {
 
     /// Where a parent's workspaces are listed.
     pub(super) fn url(&self, host: &str, parent: ParentId) -> String {
-        let path = usize::try_from(parent.0).ok().and_then(|at| self.parents.get(at)).map_or("", String::as_str);
+        let path = self.path_of(parent).map_or("", String::as_str);
         rest::collection(&format!("{host}/clusters/{path}"), WORKSPACE)
     }
 
     fn id(&mut self, path: &str) -> ParentId {
-        let at = self.parents.iter().position(|known| known == path).unwrap_or_else(|| {
-            self.parents.push(path.to_owned());
-            self.parents.len() - 1
-        });
-        ParentId(u32::try_from(at).unwrap_or(u32::MAX))
+        if let Some(known) = self.known(path) {
+            return known;
+        }
+        self.last += 1;
+        let id = ParentId(self.last);
+        self.parents.insert(id, path.to_owned());
+        id
+    }
+
+    fn known(&self, path: &str) -> Option<ParentId> {
+        self.parents.iter().find(|(_, known)| *known == path).map(|(id, _)| *id)
     }
 
     fn path_of(&self, parent: ParentId) -> Option<&String> {
-        self.parents.get(usize::try_from(parent.0).ok()?)
+        self.parents.get(&parent)
     }
 
     /// The parents that the rules lead through, as far as their own parents have shown them.
@@ -83,8 +91,7 @@ impl Paths {
         let names: Vec<String> = if let Some(name) = segment {
             vec![name.to_owned()]
         } else {
-            let shown = self.parents.iter().position(|known| known == parent).and_then(|at| u32::try_from(at).ok());
-            shown.and_then(|at| self.children.get(&ParentId(at))).into_iter().flat_map(|children| children.keys().cloned()).collect()
+            self.known(parent).and_then(|id| self.children.get(&id)).into_iter().flat_map(|children| children.keys().cloned()).collect()
         };
         names.into_iter().map(|name| format!("{parent}:{name}")).collect()
     }
@@ -125,6 +132,7 @@ impl Core {
         for parent in self.paths.followed.clone().difference(&wanted) {
             self.paths.followed.remove(parent);
             self.paths.children.remove(parent);
+            self.paths.parents.remove(parent);
             if let Some(stream) = self.streams.remove(Role::Workspaces(*parent)) {
                 self.effects.push(Effect::Close { stream });
             }
@@ -193,6 +201,16 @@ mod tests {
         assert_eq!(wanted(&["root:orgs:acme"], &[]), ["root:orgs"], "the name of an exact path is looked up in its parent");
         assert_eq!(wanted(&["2hx7k1zv"], &[]), [] as [&str; 0], "a logical cluster's name needs no path");
         assert_eq!(wanted(&["root:*:team"], &[("root", &["a", "b"])]), ["root", "root:a", "root:b"]);
+    }
+
+    #[test]
+    fn a_parent_is_known_by_one_number_for_as_long_as_it_is_followed() {
+        let mut paths = paths(&["root:*:team"], &[("root", &["a"])]);
+        let first = paths.id("root:a");
+        assert_eq!(paths.id("root:a"), first);
+        paths.parents.remove(&first);
+        assert_ne!(paths.id("root:a"), first);
+        assert_eq!(paths.parents.len(), 2);
     }
 
     #[test]

@@ -136,10 +136,12 @@ impl NamesOfKind {
     /// Everything that came from this shard, of one workspace or of all.
     pub(super) fn of_shard(&self, shard: ShardId, workspace: Option<&LogicalCluster>) -> Vec<(LogicalCluster, String)> {
         let mut found = Vec::new();
-        for (place, (by_name, _)) in &self.workspaces {
-            if workspace.is_none_or(|workspace| workspace == place) {
-                found.extend(by_name.iter().filter(|(_, from)| **from == shard).map(|(name, _)| (place.clone(), name.clone())));
-            }
+        let places: Vec<_> = match workspace {
+            Some(workspace) => self.workspaces.get_key_value(workspace).into_iter().collect(),
+            None => self.workspaces.iter().collect(),
+        };
+        for (place, (by_name, _)) in places {
+            found.extend(by_name.iter().filter(|(_, from)| **from == shard).map(|(name, _)| (place.clone(), name.clone())));
         }
         found
     }

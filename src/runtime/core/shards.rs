@@ -8,6 +8,7 @@ use tracing::{info, warn};
 
 use crate::api::kcp::{Binding, EndpointSlice};
 use crate::api::names::LogicalCluster;
+use crate::reconciler::Workspace;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::Class;
 use crate::runtime::raw::Raw;
@@ -101,6 +102,20 @@ impl Shards {
         self.live().find(|shard| self.roster.contains_key(&(*shard, workspace.clone())))
     }
 
+    /// Whether a binding of the workspace is there, in whatever phase, behind whatever shard.
+    pub(super) fn holds(&self, workspace: &LogicalCluster) -> bool {
+        self.bonds(workspace).next().is_some()
+    }
+
+    /// Whether one of them is bound.
+    fn is_bound(&self, workspace: &LogicalCluster) -> bool {
+        self.bonds(workspace).flat_map(BTreeMap::values).any(|bond| bond.bound)
+    }
+
+    fn bonds(&self, workspace: &LogicalCluster) -> impl Iterator<Item = &BTreeMap<Arc<str>, Bond>> {
+        self.urls.keys().filter_map(|shard| self.roster.get(&(*shard, workspace.clone())))
+    }
+
     /// How many workspaces bind the export.
     pub(super) fn workspaces(&self) -> usize {
         self.roster.len()
@@ -160,12 +175,18 @@ impl Core {
         let over: Vec<ShardId> = self.shards.leaving.iter().filter(|(_, due)| **due <= now.mono).map(|(shard, _)| *shard).collect();
         for shard in over {
             self.shards.leaving.remove(&shard);
+            let bound = self.shards.roster.keys().filter(|(of, _)| *of == shard).map(|(_, workspace)| workspace.clone());
+            let bound: Vec<LogicalCluster> = bound.collect();
             self.shards.roster.retain(|(of, _), _| *of != shard);
             self.shards.torn.retain(|(of, _)| *of != shard);
             self.guards.forget_shard(shard);
             self.forget(now, shard, None);
             self.objects.forget_streams(shard);
             self.shards.urls.remove(&shard);
+            // Nobody is told that they have unbound: an endpoint that is away says nothing of them.
+            for workspace in bound.into_iter().filter(|workspace| !self.shards.holds(workspace)) {
+                self.effects.push(Effect::Forget { workspace });
+            }
         }
     }
 
@@ -184,6 +205,7 @@ impl Core {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
             self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Refresh)));
         }
+        let news = bond.bound && !self.shards.is_bound(&workspace);
         let bonds = self.shards.roster.entry((shard, workspace.clone())).or_default();
         let before = bonds.insert(raw.name.name.clone(), bond.clone());
         if before.as_ref().is_some_and(|before| before.granted != bond.granted) {
@@ -193,6 +215,14 @@ impl Core {
             let streams: Vec<_> = self.streams.of_shard(shard).collect();
             self.orders.extend(streams.into_iter().map(|stream| (stream, Order::Nudge)));
         }
+        if news {
+            self.announce(workspace, true);
+        }
+    }
+
+    fn announce(&mut self, logical_cluster: LogicalCluster, bound: bool) {
+        let path = self.paths.get(&logical_cluster).cloned();
+        self.effects.push(Effect::Announce { workspace: Workspace { logical_cluster, path }, bound });
     }
 
     /// Whoever needs access to a workspace is looked at: what its binding grants has changed.
@@ -219,7 +249,10 @@ impl Core {
                 self.shards.torn.insert((shard, workspace.clone()));
             }
             self.forget(now, shard, Some(workspace));
-            self.effects.push(Effect::Forget { workspace: workspace.clone() });
+            if !self.shards.holds(workspace) {
+                self.effects.push(Effect::Forget { workspace: workspace.clone() });
+                self.announce(workspace.clone(), false);
+            }
         }
     }
 

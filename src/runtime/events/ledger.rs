@@ -291,6 +291,13 @@ impl Ledger {
         !std::mem::replace(&mut place.logged, true)
     }
 
+    /// Forgets what is known of a workspace that has unbound. What is on its way there may arrive, and then says nothing to anybody.
+    pub(super) fn forget(&mut self, workspace: &LogicalCluster) {
+        self.places.remove(workspace);
+        self.due.retain(|(_, _, key)| key.workspace != *workspace);
+        self.entries.retain(|key, _| key.workspace != *workspace);
+    }
+
     fn put_off(&mut self, key: &Key, at: Duration) {
         if let Some(entry) = self.entries.get_mut(key) {
             self.serial += 1;
@@ -302,5 +309,10 @@ impl Ledger {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.due.is_empty() && self.places.is_empty() && self.busy.is_empty()
     }
 }

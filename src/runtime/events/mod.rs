@@ -36,10 +36,18 @@ pub(crate) struct Note {
     event: Event,
 }
 
+/// What the one task that sends is told.
+enum Slip {
+    /// Of an event.
+    Note(Note),
+    /// That a workspace has unbound.
+    Left(LogicalCluster),
+}
+
 /// Where calls leave their events. Cheap to clone; the one of `Default` drops them.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder {
-    notes: Option<mpsc::Sender<Note>>,
+    slips: Option<mpsc::Sender<Slip>>,
     metrics: Arc<Metrics>,
     endpoint: Arc<str>,
 }
@@ -53,8 +61,13 @@ impl Recorder {
     /// Takes an event, and never makes anybody wait for it.
     pub(super) fn record(&self, workspace: &LogicalCluster, actor: &'static str, subject: Subject, event: Event) {
         let note = Note { endpoint: self.endpoint.clone(), workspace: workspace.clone(), actor, subject, event };
-        if self.notes.as_ref().is_none_or(|notes| notes.try_send(note).is_err()) {
+        if self.slips.as_ref().is_none_or(|slips| slips.try_send(Slip::Note(note)).is_err()) {
             self.metrics.told("dropped");
         }
+    }
+
+    /// Forgets a workspace that has unbound. Where so much waits that this finds no place, its events go as the oldest ones do.
+    pub(super) fn forget(&self, workspace: LogicalCluster) {
+        let _ = self.slips.as_ref().map(|slips| slips.try_send(Slip::Left(workspace)));
     }
 }

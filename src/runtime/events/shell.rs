@@ -17,7 +17,7 @@ use crate::runtime::telemetry::Metrics;
 use crate::runtime::transport::{Ask, Transport};
 
 use super::ledger::{Due, End, Key, Ledger, Standing};
-use super::{Note, QUEUE, Recorder};
+use super::{QUEUE, Recorder, Slip};
 
 /// For one request, its wait for its turn included. Short, since where requests go one at a time ([`Options::requests`](crate::runtime::Options))
 /// it is for how long an event can keep others waiting.
@@ -29,9 +29,9 @@ const FAR: Duration = Duration::from_hours(1);
 
 /// The place where calls leave events, and what sends them; it ends some time after the last recorder did, having sent what was due by then.
 pub(in crate::runtime) fn start(outside: &Outside) -> (Recorder, impl Future<Output = ()> + Send + 'static) {
-    let (notes, inbox) = mpsc::channel(QUEUE);
+    let (slips, inbox) = mpsc::channel(QUEUE);
     let Outside { transport, metrics, clock, .. } = outside.clone();
-    let recorder = Recorder { notes: Some(notes), metrics: metrics.clone(), endpoint: Arc::default() };
+    let recorder = Recorder { slips: Some(slips), metrics: metrics.clone(), endpoint: Arc::default() };
     (recorder, send(inbox, Way { transport, metrics }, clock))
 }
 
@@ -41,7 +41,7 @@ struct Way {
     metrics: Arc<Metrics>,
 }
 
-async fn send(mut inbox: mpsc::Receiver<Note>, way: Way, clock: Clock) {
+async fn send(mut inbox: mpsc::Receiver<Slip>, way: Way, clock: Clock) {
     let mut ledger = Ledger::default();
     let mut flights: FuturesUnordered<BoxFuture<'static, (Key, End)>> = FuturesUnordered::new();
     let mut open = true;
@@ -69,8 +69,9 @@ async fn send(mut inbox: mpsc::Receiver<Note>, way: Way, clock: Clock) {
                     debug!(workspace = %key.workspace(), ?end, "events are not taken here; nothing else depends on them");
                 }
             }
-            note = inbox.recv(), if open => match note {
-                Some(note) => {
+            slip = inbox.recv(), if open => match slip {
+                Some(Slip::Left(workspace)) => ledger.forget(&workspace),
+                Some(Slip::Note(note)) => {
                     for _ in 0..ledger.note(clock.moment(), note) {
                         way.metrics.told("dropped");
                     }

@@ -170,12 +170,32 @@ fn the_events_that_are_known_are_bounded_and_the_oldest_goes() {
 
 #[test]
 fn a_recorder_whose_queue_is_full_drops_and_counts() {
-    let (notes, mut inbox) = mpsc::channel(1);
-    let recorder = Recorder { notes: Some(notes), ..Recorder::default() };
+    let (slips, mut inbox) = mpsc::channel(1);
+    let recorder = Recorder { slips: Some(slips), ..Recorder::default() };
     for message in ["taken", "dropped", "dropped"] {
         let Note { workspace, actor, subject, event, .. } = note("a", "demo", message);
         recorder.record(&workspace, actor, subject, event);
     }
-    assert_eq!(inbox.try_recv().unwrap().event.message(), "taken");
+    let Ok(Slip::Note(taken)) = inbox.try_recv() else { panic!("the first one is taken") };
+    assert_eq!(taken.event.message(), "taken");
     assert!(recorder.metrics.text().contains("kcp_provider_events_total{outcome=\"dropped\"} 2"), "{}", recorder.metrics.text());
+}
+
+#[test]
+fn nothing_is_kept_of_a_workspace_that_has_unbound() {
+    let mut ledger = Ledger::default();
+    for name in ["x", "y", "z"] {
+        ledger.note(at(0), note("a", name, "first"));
+    }
+    ledger.note(at(0), note("b", "demo", "first"));
+    let due = ledger.next(at(0).mono).unwrap();
+    ledger.done(at(0).mono, &due.key, End::Refused);
+    let under_way = ledger.next(at(interval()).mono).unwrap();
+    for workspace in ["a", "b"] {
+        ledger.forget(&LogicalCluster::new(workspace));
+    }
+    assert!(!ledger.done(at(interval()).mono, &under_way.key, End::Failed), "it says nothing to anybody");
+    assert!(ledger.is_empty(), "{}", ledger.len());
+    ledger.note(at(interval()), note("a", "x", "again"));
+    assert_eq!(send(&mut ledger, interval(), TOLD).len(), 1, "who binds again is told again");
 }

@@ -11,6 +11,7 @@ mod external;
 mod gate;
 mod property;
 mod requeue;
+mod roster;
 mod shards;
 mod wake;
 mod writes;
@@ -218,6 +219,7 @@ struct World {
     orders: Vec<(String, Order)>,
     judged: Vec<Vec<FieldError>>,
     forgotten: Vec<LogicalCluster>,
+    announced: Vec<(String, bool)>,
 }
 
 impl World {
@@ -240,6 +242,7 @@ impl World {
             orders: Vec::new(),
             judged: Vec::new(),
             forgotten: Vec::new(),
+            announced: Vec::new(),
         };
         world.settle();
         world
@@ -348,6 +351,7 @@ impl World {
                     self.orders.extend(url.map(|url| (url, order)));
                 }
                 Effect::Forget { workspace } => self.forgotten.push(workspace),
+                Effect::Announce { workspace, bound } => self.announced.push((workspace.to_string(), bound)),
                 Effect::Run(run) => {
                     begun.push(run.work.clone());
                     assert!(self.running.insert(run.work.clone(), *run).is_none(), "one work ran twice at once");
