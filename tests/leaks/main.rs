@@ -1,7 +1,7 @@
 //! No leaks: the unmodified manager while workspaces bind and unbind, measured where nothing else allocates.
 //!
 //! The server and its tenants are a process of their own, this program once more, so that every byte that is counted here is the manager's.
-//! `cargo test --test leaks` tells the story of two hundred workspaces, `make leaks` that of ten thousand.
+//! `cargo test --test leaks` tells the story of a hundred workspaces, `make leaks` that of ten thousand.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the run")]
 
@@ -20,7 +20,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Workspaces unless told otherwise: what takes seconds where nothing is optimised.
-const WORKSPACES: usize = 200;
+const WORKSPACES: usize = 100;
 
 /// Bytes that are allocated now.
 fn allocated() -> usize {
