@@ -10,7 +10,7 @@ use kcp_provider_runtime::reconciler::ProviderConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A relay: something that runs elsewhere and works on the ConfigMaps of the workspace it was ordered in.
+/// A relay: something that runs elsewhere and works on the `ConfigMaps` of the workspace it was ordered in.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Relay {
     pub(crate) metadata: Meta,

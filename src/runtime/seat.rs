@@ -64,7 +64,6 @@ impl<R: Reconciler> Seat<R> {
     }
 
     fn context(
-        &self,
         job: &mut Job,
         config: Arc<R::Config>,
         kubeconfig: Option<Kubeconfig>,

@@ -10,7 +10,7 @@ use kcp_provider_runtime::api::manifest::export::access_claims;
 use kcp_provider_runtime::api::meta::Kind as _;
 use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::kit::trial::under_every_fault;
-use kcp_provider_runtime::kit::{Workspace, World};
+use kcp_provider_runtime::kit::{Sent, Workspace, World};
 use kcp_provider_runtime::reconciler::{AccessRule, Actor, CallError, Context, Deletion, Reconciler, Report, ReportedCondition};
 use kcp_provider_runtime::runtime::Options;
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ async fn what_was_made_for_access_goes_with_the_last_object_after_its_deletion_a
         sent.map(|sent| sent.target.split('?').next().unwrap().rsplit('/').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(kinds("delete"), ["secrets", "clusterrolebindings", "clusterroles", "serviceaccounts"]);
-    let last = world.requests().into_iter().filter(|sent| sent.is_write()).next_back().unwrap();
+    let last = world.requests().into_iter().rfind(Sent::is_write).unwrap();
     assert!(last.verb == "update" && last.target.contains("/toys/kite"), "the finalizer goes last: {last}");
     // Two that go at once are the last one together.
     for name in ["car", "kite"] {

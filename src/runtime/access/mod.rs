@@ -59,6 +59,15 @@ struct Entry {
     left: BTreeSet<ObjectName>,
 }
 
+impl Entry {
+    fn found(&mut self, place: &Place, way: Way) {
+        if self.way != way {
+            info!(workspace = %place.workspace, ?way, "how tokens of a workspace are come by");
+            self.way = way;
+        }
+    }
+}
+
 /// A token in use.
 #[derive(Clone, Debug)]
 struct Current {
@@ -94,11 +103,14 @@ pub(crate) struct Place {
     pub(crate) claims: Arc<str>,
 }
 
+/// Accounts by workspace and name. Whoever is at work on one has its turn.
+type Entries = BTreeMap<(LogicalCluster, String), Arc<Turn<Entry>>>;
+
 /// Mints and keeps tokens: an entry for each workspace in which a reconciler that wants access has had objects since it bound.
 pub(crate) struct Minter {
     transport: Arc<Transport>,
     metrics: Arc<Metrics>,
-    entries: Mutex<BTreeMap<(LogicalCluster, String), Arc<Turn<Entry>>>>,
+    entries: Mutex<Entries>,
 }
 
 impl Minter {
@@ -132,7 +144,7 @@ impl Minter {
                     current
                 }
                 (Err(_), Some(before)) if now.mono < before.end => {
-                    let wait = ((before.end - now.mono) / 4).max(RENEWAL_PAUSE);
+                    let wait = (before.end.saturating_sub(now.mono) / 4).max(RENEWAL_PAUSE);
                     let current = Current { refresh: before.end.min(now.mono + wait), ..before };
                     // For all objects of the workspace, so that they do not each try.
                     entry.current = Some(current.clone());
@@ -172,11 +184,11 @@ impl Minter {
         if entry.way != Way::Chain {
             match self.ask_for_token(place, account, None).await {
                 Ok(token) => {
-                    self.found(entry, place, Way::Direct);
+                    entry.found(place, Way::Direct);
                     return Ok(token);
                 }
                 Err(refused) if refused.reason != Reason::AccessDenied => return Err(refused),
-                Err(_) => self.found(entry, place, Way::Chain),
+                Err(_) => entry.found(place, Way::Chain),
             }
         }
         let own = match &entry.bootstrap {
@@ -185,13 +197,6 @@ impl Minter {
         };
         entry.bootstrap = Some(own.clone());
         self.ask_for_token(place, account, Some(&own)).await
-    }
-
-    fn found(&self, entry: &mut Entry, place: &Place, way: Way) {
-        if entry.way != way {
-            info!(workspace = %place.workspace, ?way, "how tokens of a workspace are come by");
-            entry.way = way;
-        }
     }
 
     /// Makes one object of the account, or mends it.
@@ -214,7 +219,7 @@ impl Minter {
         self.make(place, account, Part::Secret).await?;
         for _ in 0..LOOKS {
             let secret = self.find(place, account, Part::Secret).await?;
-            if let Some(token) = secret.and_then(|secret| steps::filled(&secret, |text| super::transport::from_base64(text))) {
+            if let Some(token) = secret.and_then(|secret| steps::filled(&secret, super::transport::from_base64)) {
                 return Ok(token);
             }
             tokio::time::sleep(LOOK).await;

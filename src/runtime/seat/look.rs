@@ -98,7 +98,7 @@ impl<R: Reconciler> Seat<R> {
             }
             Err(trouble) => return Looked::of(Err(trouble)),
         };
-        let ctx = self.context(job, usable, admission.kubeconfig.clone(), footing.client(&port), inside);
+        let ctx = Self::context(job, usable, admission.kubeconfig.clone(), footing.client(&port), inside);
         let ends = Ends { live, footing: &footing, admission: &admission };
         let result = self.call(&ctx, &object, step, moment, ends).await;
         Looked { result, starved: ctx.inside.starved.load(Ordering::Relaxed), refresh: admission.refresh }

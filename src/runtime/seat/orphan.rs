@@ -73,7 +73,7 @@ impl<R: Reconciler> Seat<R> {
         let port: Arc<dyn Port> = live.clone();
         let workload = footing.client(&port);
         let inside = self.inside(&mut job, port, raw);
-        let ctx = self.context(&mut job, config, None, workload, inside);
+        let ctx = Self::context(&mut job, config, None, workload, inside);
         match self.guarded(self.reconciler.delete(&ctx, &object)).await? {
             Deletion::Done => {
                 footing.finish(live).await.map_err(Trouble::Call)?;
