@@ -39,7 +39,7 @@ pub(crate) struct Note {
 /// What the one task that sends is told.
 enum Slip {
     /// Of an event.
-    Note(Note),
+    Note(Box<Note>),
     /// That a workspace has unbound.
     Left(LogicalCluster),
 }
@@ -60,7 +60,7 @@ impl Recorder {
 
     /// Takes an event, and never makes anybody wait for it.
     pub(super) fn record(&self, workspace: &LogicalCluster, actor: &'static str, subject: Subject, event: Event) {
-        let note = Note { endpoint: self.endpoint.clone(), workspace: workspace.clone(), actor, subject, event };
+        let note = Box::new(Note { endpoint: self.endpoint.clone(), workspace: workspace.clone(), actor, subject, event });
         if self.slips.as_ref().is_none_or(|slips| slips.try_send(Slip::Note(note)).is_err()) {
             self.metrics.told("dropped");
         }
@@ -68,6 +68,8 @@ impl Recorder {
 
     /// Forgets a workspace that has unbound. Where so much waits that this finds no place, its events go as the oldest ones do.
     pub(super) fn forget(&self, workspace: LogicalCluster) {
-        let _ = self.slips.as_ref().map(|slips| slips.try_send(Slip::Left(workspace)));
+        if let Some(slips) = &self.slips {
+            let _ = slips.try_send(Slip::Left(workspace));
+        }
     }
 }

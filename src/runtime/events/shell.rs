@@ -72,7 +72,7 @@ async fn send(mut inbox: mpsc::Receiver<Slip>, way: Way, clock: Clock) {
             slip = inbox.recv(), if open => match slip {
                 Some(Slip::Left(workspace)) => ledger.forget(&workspace),
                 Some(Slip::Note(note)) => {
-                    for _ in 0..ledger.note(clock.moment(), note) {
+                    for _ in 0..ledger.note(clock.moment(), *note) {
                         way.metrics.told("dropped");
                     }
                 }
