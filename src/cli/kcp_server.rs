@@ -1,9 +1,10 @@
 //! A real kcp as a child process: started with free ports, ready when `start` returns, gone when its owner is.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _, Seek as _};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -239,7 +240,8 @@ fn io_error(attempt: &'static str) -> impl FnOnce(io::Error) -> KcpError {
 
 /// The folder is private to its owner, since kcp writes its administrator's token there.
 fn temporary_directory() -> Result<PathBuf, KcpError> {
-    let directory = tempfile::Builder::new().prefix("kcp-").tempdir().map_err(io_error("create a temporary folder for kcp"))?;
+    let directory = tempfile::Builder::new().prefix("kcp-").permissions(Permissions::from_mode(0o700)).tempdir();
+    let directory = directory.map_err(io_error("create a temporary folder for kcp"))?;
     // The leash removes it, also when this process is killed.
     Ok(directory.keep())
 }
@@ -301,11 +303,10 @@ mod tests {
 
     /// Programs that take the place of kcp: what matters here is how their end is told.
     fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
-        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kcp");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         (folder, path)
     }
 
@@ -324,6 +325,14 @@ mod tests {
         let error = KcpServer::start(&options, |_| reports += 1).await.unwrap_err();
         assert!(error.to_string().contains("waiting for godot"), "{error}");
         assert!(reports > 0, "nobody heard of the wait");
+    }
+
+    #[test]
+    fn what_is_in_a_temporary_folder_is_for_its_owner_alone() {
+        let folder = temporary_directory().unwrap();
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        std::fs::remove_dir(folder).unwrap();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! etcd and kube-apiserver as child processes: started on free ports, ready when `start` returns, gone when their owner is.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Read as _, Seek as _};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -137,7 +138,8 @@ impl Process {
 
 /// A folder that its owner alone may read, since keys and tokens are in it. The leash removes it, also when this process is killed.
 fn folder(prefix: &str) -> anyhow::Result<PathBuf> {
-    Ok(tempfile::Builder::new().prefix(prefix).tempdir().context("cannot create a temporary folder")?.keep())
+    let folder = tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir();
+    Ok(folder.context("cannot create a temporary folder")?.keep())
 }
 
 /// Ports that nobody listens on now. All are held until the last is found, so that they differ.
