@@ -52,7 +52,7 @@ impl KubeServer {
         let data = folder("etcd-")?;
         let mut etcd = Process::start("etcd", &etcd, &data, etcd_arguments(&data, store, peer))?;
         // kube-apiserver gives up when its store does not answer for some seconds, which a busy machine may take to start one.
-        etcd.wait(async || Ok(drop(TcpStream::connect((Ipv4Addr::LOCALHOST, store)).await?))).await?;
+        etcd.wait(async || Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, store)).await?)).await?;
 
         let data = folder("kube-apiserver-")?;
         let token = furnish(&data)?;
