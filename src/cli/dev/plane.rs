@@ -1,6 +1,8 @@
 //! The control plane of a `kcm dev`: the embedded one, in this process, or a real kcp as a child of it.
 
+use std::fs::Permissions;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +26,8 @@ impl Plane {
     /// The embedded one on a port of 127.0.0.1, where 0 is any free one. There at once, and empty.
     pub(super) async fn embedded(port: u16) -> anyhow::Result<Self> {
         // Private to its owner, since administrators' tokens are written there.
-        let folder = tempfile::Builder::new().prefix("kcm-dev-").tempdir().context("cannot make a temporary folder")?;
+        let folder = tempfile::Builder::new().prefix("kcm-dev-").permissions(Permissions::from_mode(0o700)).tempdir();
+        let folder = folder.context("cannot make a temporary folder")?;
         let [seed, token @ ..] = random::<5>()?;
         let token = token.map(|part| format!("{part:016x}")).concat();
         // Everybody on this machine can reach the port: the token is what keeps others out.
