@@ -47,7 +47,7 @@ impl KubeServer {
     /// Fails when one of them ends meanwhile or the deadline passes, with the end of its log. Cancelled, both end.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let (etcd, api) = (servers::ETCD.binary().await?, servers::KUBE_APISERVER.binary().await?);
-        say("starting Kubernetes for the tests of this process: known to take 10 to 20 s");
+        say("starting Kubernetes for the tests of this process: known to take 5 to 15 s");
         let [store, peer, secure] = free_ports()?;
         let data = folder("etcd-")?;
         let mut etcd = Process::start("etcd", &etcd, &data, etcd_arguments(&data, store, peer))?;
