@@ -190,7 +190,9 @@ pub(crate) async fn measure(workspaces: usize) -> Vec<String> {
             "seconds": began.elapsed().as_secs()})
     );
     let mut problems: Vec<String> = idle.beyond(Reading { bytes: idle.bytes, ..start });
-    problems.iter_mut().for_each(|problem| problem.insert_str(0, "while all are bound: "));
+    for problem in &mut problems {
+        problem.insert_str(0, "while all are bound: ");
+    }
     for (when, reading) in [("when idle ones have left: ", after_idle), ("when those with a cluster have left: ", end)] {
         problems.extend(reading.beyond(start).into_iter().map(|problem| format!("{when}{problem}")));
     }

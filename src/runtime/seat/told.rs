@@ -17,7 +17,7 @@ impl<R: Reconciler> Seat<R> {
         match tokio::time::timeout(DEADLINE, AssertUnwindSafe(telling).catch_unwind()).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
-                error!(controller, %workspace, "the reconciler panicked when it was told that a workspace has {what}; it is not told again")
+                error!(controller, %workspace, "the reconciler panicked when it was told that a workspace has {what}; it is not told again");
             }
             Err(_) => {
                 let seconds = DEADLINE.as_secs();
