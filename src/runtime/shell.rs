@@ -84,7 +84,7 @@ pub(super) async fn run(setup: Setup, outside: Outside, state: watch::Sender<Ove
     let (events, mut inbox) = mpsc::channel(EVENTS);
     let (actors, export) = (setup.actors.clone(), setup.export.clone());
     let core = Core::new(setup, outside.clock.moment());
-    let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone()));
+    let minter = Arc::new(Minter::new(outside.transport.clone(), outside.metrics.clone(), export.clone()));
     let (recorder, record) = events::start(&outside);
     let (herald, heralds) = Herald::new(&actors);
     let mut shell = Shell {

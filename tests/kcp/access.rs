@@ -22,7 +22,7 @@ use crate::kinds::Toy;
 use crate::support::platform::{BINDINGS, EXPORTS, SOON, condition, eventually};
 use crate::support::{Workspace, kcp};
 
-const ACCOUNT: &str = "kcp-provider-courier";
+const ACCOUNT: &str = "kcp-provider-courier.toys.test";
 const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
 const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
 const LOGICAL_CLUSTERS: Resource = Resource::new("core.kcp.io", "v1alpha1", "logicalclusters");

@@ -25,8 +25,8 @@ use crate::support::{Fate, Faults};
 
 /// A user who may use the export's content, and whom no tenant's workspace knows.
 const MANAGER: &str = "manager";
-const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/kcp-provider-courier";
-const SECRET: &str = "/api/v1/namespaces/default/secrets/kcp-provider-courier";
+const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/kcp-provider-courier.toys.test";
+const SECRET: &str = "/api/v1/namespaces/default/secrets/kcp-provider-courier.toys.test";
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Hands each toy's kubeconfig to a worker, and takes toys down once it is let.

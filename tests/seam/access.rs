@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::provider::Toy;
 use crate::{toy, toys};
 
-const ACCOUNT: &str = "kcp-provider-courier";
+const ACCOUNT: &str = "kcp-provider-courier.toys.test";
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Every kubeconfig that was handed out, and with which object deletions were.
@@ -217,8 +217,12 @@ async fn a_token_is_replaced_before_its_end_and_one_that_cannot_be_is_used_until
         assert_eq!(acme.client().as_bearer(token.clone()).get(CONFIGMAPS).await.code, 200, "the one before is good for some minutes");
     }
     // Somebody takes the account's rights to its own tokens away, and its Secret: both come back.
-    acme.client().delete("/api/v1/namespaces/default/secrets/kcp-provider-courier").await.ok().unwrap();
-    acme.client().merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/kcp-provider-courier", &json!({"rules": []})).await.ok().unwrap();
+    acme.client().delete("/api/v1/namespaces/default/secrets/kcp-provider-courier.toys.test").await.ok().unwrap();
+    acme.client()
+        .merge("/apis/rbac.authorization.k8s.io/v1/clusterroles/kcp-provider-courier.toys.test", &json!({"rules": []}))
+        .await
+        .ok()
+        .unwrap();
     world.advance(Duration::from_mins(52)).await;
     assert_eq!(seen.tokens("car").len(), 3);
     assert_eq!(acme.client().as_bearer(seen.tokens("car")[2].clone()).get(CONFIGMAPS).await.code, 200);

@@ -108,14 +108,15 @@ type Entries = BTreeMap<(LogicalCluster, String), Arc<Turn<Entry>>>;
 
 /// Mints and keeps tokens: an entry for each workspace in which a reconciler that wants access has had objects since it bound.
 pub(crate) struct Minter {
+    export: Arc<str>,
     transport: Arc<Transport>,
     metrics: Arc<Metrics>,
     entries: Mutex<Entries>,
 }
 
 impl Minter {
-    pub(crate) fn new(transport: Arc<Transport>, metrics: Arc<Metrics>) -> Self {
-        Self { transport, metrics, entries: Mutex::default() }
+    pub(crate) fn new(transport: Arc<Transport>, metrics: Arc<Metrics>, export: Arc<str>) -> Self {
+        Self { transport, metrics, entries: Mutex::default(), export }
     }
 
     fn entry(&self, workspace: &LogicalCluster, account: &Account) -> Arc<Turn<Entry>> {
@@ -130,6 +131,7 @@ impl Minter {
     /// A kubeconfig for the account, minted when there is none or its time is four fifths over. One that could not be replaced stays in use until
     /// its end. May be cancelled; callers for one account wait for each other.
     pub(crate) async fn grant(&self, place: &Place, account: &Account, of: &ObjectName, now: Moment) -> Result<Granted, Refused> {
+        let account = &account.behind(&self.export);
         let entry = self.entry(&place.workspace, account);
         let mut entry = entry.lock().await;
         entry.left.remove(of);
@@ -272,6 +274,7 @@ impl Minter {
     /// The deletion of an object is done. With the last one everything of the account goes, `others` being who else is seen in the workspace. What is
     /// gone already is no error, nor is a claim that the tenant has taken back: then the account is theirs.
     pub(crate) async fn leave(&self, place: &Place, account: &Account, of: &ObjectName, others: &[ObjectName]) -> Result<(), Refused> {
+        let account = &account.behind(&self.export);
         let entry = self.entry(&place.workspace, account);
         let mut entry = entry.lock().await;
         entry.left.insert(of.clone());

@@ -60,9 +60,14 @@ impl Part {
 }
 
 impl Account {
-    /// The account of a controller.
+    /// The account of a controller, whatever its export.
     pub(crate) fn of(controller: &str, rules: Vec<AccessRule>) -> Self {
         Self { name: format!("kcp-provider-{controller}"), rules }
+    }
+
+    /// The same of the controller behind an export: two providers may call their controllers alike, and one workspace may bind both.
+    pub(crate) fn behind(&self, export: &str) -> Self {
+        Self { name: format!("{}.{export}", self.name), rules: self.rules.clone() }
     }
 
     pub(crate) fn object(&self, part: Part) -> ObjectName {

@@ -123,7 +123,7 @@ async fn the_example_runs_a_workers_deployment_with_a_key_to_the_tenants_workspa
     assert!(cluster.admin.find(&DEPLOYMENTS, NAMESPACE, &name).await.unwrap().is_none());
     assert!(cluster.admin.find(&SECRETS, NAMESPACE, &name).await.unwrap().is_none());
     let accounts = tenant.client().list(&ACCOUNTS, "default").await.unwrap();
-    assert!(!accounts.iter().any(|account| account["metadata"]["name"] == "kcp-provider-relays"), "its account is gone");
+    assert!(!accounts.iter().any(|account| account["metadata"]["name"] == "kcp-provider-relays.relays.example.org"), "its account is gone");
     handle.stop();
     task.await.unwrap().unwrap();
 }
