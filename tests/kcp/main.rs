@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 mod access;
+mod asked;
 mod backend;
 mod bindings;
 mod claims;

@@ -4,6 +4,8 @@
 
 #[path = "../kcp/access.rs"]
 mod access;
+#[path = "../kcp/asked.rs"]
+mod asked;
 mod backend;
 #[path = "../kcp/bindings.rs"]
 mod bindings;
