@@ -166,7 +166,10 @@ fn without_echoes(lines: Vec<Line>) -> Vec<Line> {
         // Several may write one object at once: whose echo it is its version tells.
         let told = |at: &&usize| lines[**at].is_done() && lines[**at].version() == line.version();
         // On a busy machine the server behind is asked after whoever was killed has stopped asking.
-        let may_be = |at: &&usize| lines[**at].is_unheard() && lines[**at].request_received_timestamp <= line.request_received_timestamp;
+        let may_be = |at: &&usize| {
+            let outer = &lines[**at];
+            outer.is_unheard() && outer.request_received_timestamp <= line.request_received_timestamp && outer.may_have_become(&line)
+        };
         match all.iter().rev().find(may_be).copied() {
             _ if all.iter().any(|at| told(&at)) => {}
             Some(at) if line.is_done() => {
@@ -232,6 +235,18 @@ impl Line {
     /// Whether nobody knows what became of it: who asked was gone, or the way to the server behind broke.
     fn is_unheard(&self) -> bool {
         matches!(self.response_status.code, 0 | 499 | 500..)
+    }
+
+    /// Whether a virtual workspace can have made that write of it: the same object by its version, or all conditions that it applies.
+    fn may_have_become(&self, inner: &Self) -> bool {
+        let version = |line: &Self| line.request_object.pointer("/metadata/resourceVersion").cloned();
+        let conditions =
+            |line: &Self| line.request_object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+        match self.verb.as_str() {
+            "update" => version(self) == version(inner),
+            "patch" => conditions(self).iter().all(|condition| conditions(inner).contains(condition)),
+            _ => true,
+        }
     }
 
     /// Which object it is about, and which part of it.

@@ -10,7 +10,7 @@ use crate::life;
 use crate::swarm::Swarm;
 
 /// Swarms that a defect may survive before it counts as not found.
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 5000;
 
 /// How a defect was found.
 struct Found {
