@@ -199,7 +199,8 @@ impl Reconciler for Scheduler {
         });
         // A tenant may take the finalizer away; whoever has a projection gets it back, placed anew or not.
         let ours = projection.as_ref().is_some_and(|projection| ownership(projection, cluster) == Ownership::Ours);
-        if ours && matches!(plan, Plan::Keep | Plan::Refuse { .. }) {
+        // A defect that releases what this holds at once would go on for ever at one instant.
+        if ours && matches!(plan, Plan::Keep | Plan::Refuse { .. }) && !mutated(Mutant::RefusalReleases) {
             let _ = ctx.hold(cluster, json!({})).await?;
         }
         match plan {
