@@ -18,6 +18,11 @@ pub(crate) fn next_step(object: &Value) -> Step {
     if object.pointer("/metadata/deletionTimestamp").is_none_or(Value::is_null) { Step::CreateOrUpdate } else { Step::Delete }
 }
 
+/// Whether the object carries the finalizer.
+pub(crate) fn carries(object: &Value, finalizer: &str) -> bool {
+    object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| all.iter().any(|have| have == finalizer))
+}
+
 /// The object without the finalizer; `None` if it carries no such.
 pub(crate) fn without(object: &Value, finalizer: &str) -> Option<Value> {
     let finalizers = object.pointer("/metadata/finalizers")?.as_array()?;

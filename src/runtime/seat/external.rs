@@ -9,7 +9,7 @@ use crate::api::names::{ObjectKey, ObjectName};
 use crate::reconciler::{Answer, Call, CallError, Failure, Port, Reconciler, Target, Verb, WorkloadClient};
 use crate::runtime::core::Event;
 use crate::runtime::external::{CONFIG_MAP, Choice, Entry, ExternalWork, Lack, Record, essence};
-use crate::runtime::finalizer::Step;
+use crate::runtime::finalizer::{Step, carries};
 use crate::runtime::port::LivePort;
 use crate::runtime::workload::Connection;
 
@@ -129,10 +129,6 @@ impl<R: Reconciler> Seat<R> {
             object: essence(raw).to_string().into(),
         }
     }
-}
-
-fn carries(raw: &Value, finalizer: &str) -> bool {
-    raw.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| all.iter().any(|have| have == finalizer))
 }
 
 /// One record's place in the index.

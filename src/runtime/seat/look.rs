@@ -123,20 +123,20 @@ impl<R: Reconciler> Seat<R> {
         let mut admission =
             Admission { minter: job.minter.take(), place, others: std::mem::take(&mut job.others), kubeconfig: None, refresh: None };
         let (Some(account), Some(minter)) = (&self.account, &admission.minter) else { return Ok(admission) };
-        let held = {
-            let raw = &inside.snapshot.get_mut().raw;
-            self.actor.finalizer.map(|finalizer| (finalizer::without(raw, finalizer).is_some(), finalizer::with(raw, finalizer)))
-        };
+        let raw = &inside.snapshot.get_mut().raw;
+        let missing = self.actor.finalizer.filter(|finalizer| !finalizer::carries(raw, finalizer));
+        let held = self.actor.finalizer.is_some() && missing.is_none();
         let granted = match (step, held) {
-            (Step::CreateOrUpdate, held) => {
-                if let Some((false, with)) = held {
+            (Step::CreateOrUpdate, _) => {
+                if let Some(finalizer) = missing {
+                    let with = finalizer::with(raw, finalizer);
                     self.send(inside, Verb::Replace(with)).await.map_err(Trouble::Call)?;
                 }
                 Some(minter.grant(&admission.place, account, &job.key.name, job.moment).await.map_err(Trouble::NoAccess)?)
             }
             // Without a finalizer nothing was begun.
-            (Step::Delete, Some((true, _))) => minter.grant(&admission.place, account, &job.key.name, job.moment).await.ok(),
-            (Step::Delete, _) => None,
+            (Step::Delete, true) => minter.grant(&admission.place, account, &job.key.name, job.moment).await.ok(),
+            (Step::Delete, false) => None,
         };
         if let Some(granted) = granted {
             admission.refresh = Some(granted.refresh);
