@@ -1,17 +1,15 @@
 //! Kubeconfigs of tenants' workspaces: what a worker can do with one, and what is left of it.
 
-use std::io::Write;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+#[path = "../seam/courier.rs"]
+#[allow(dead_code, reason = "each target uses its part of it")]
+mod courier;
 
-use async_trait::async_trait;
+use std::path::Path;
+
 use kcp_provider_runtime::api::manifest::binding;
 use kcp_provider_runtime::api::manifest::export::{Claim, access_claims};
-use kcp_provider_runtime::api::meta::Kind as _;
-use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::cli::connect::ConnectArgs;
 use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
-use kcp_provider_runtime::reconciler::{AccessRule, Actor, CallError, Context, Deletion, Inputs, Reconciler, Report, ReportedCondition};
 use kcp_provider_runtime::runtime::{Credentials, Options, Runtime};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -21,6 +19,7 @@ use crate::claims::{CONFIG_MAPS, SCHEMAS, TOYS, schema};
 use crate::kinds::Toy;
 use crate::support::platform::{BINDINGS, EXPORTS, SOON, condition, eventually};
 use crate::support::{Workspace, kcp};
+use courier::{Courier, Handed, Log};
 
 const ACCOUNT: &str = "kcp-provider-courier.toys.test";
 const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
@@ -29,31 +28,6 @@ const LOGICAL_CLUSTERS: Resource = Resource::new("core.kcp.io", "v1alpha1", "log
 const WORKSPACES: Resource = Resource::new("tenancy.kcp.io", "v1alpha1", "workspaces");
 const ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts");
 const SECRETS: Resource = Resource::new("", "v1", "secrets");
-
-/// Remembers every kubeconfig that it is handed.
-struct Courier(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl Reconciler for Courier {
-    type Object = Toy;
-    type Config = ();
-    type Status = ();
-    type Error = CallError;
-
-    fn actor(&self) -> Actor {
-        Actor { name: "courier", finalizer: Some("toys.test/courier"), conditions: &["Delivered"] }
-    }
-
-    async fn create_or_update(&self, ctx: &Context<()>, toy: &Toy) -> Result<Report, CallError> {
-        let kubeconfig = ctx.clusters.control_plane.kubeconfig().expect("it was asked for");
-        self.0.lock().unwrap().push(kubeconfig.expose().to_owned());
-        Ok(Report::new(()).with(ReportedCondition::new("Delivered", true, Reason::Ready, format!("{} {kubeconfig:?}", toy.meta().name))))
-    }
-
-    async fn delete(&self, _: &Context<()>, _: &Toy) -> Result<Deletion, CallError> {
-        Ok(Deletion::Done)
-    }
-}
 
 fn claims() -> Vec<Value> {
     access_claims().iter().map(Claim::to_value).collect()
@@ -124,47 +98,23 @@ async fn goes_whole(workspace: &Workspace) {
     admin.in_workspace(parent).unwrap().wait_gone(&WORKSPACES, "", name, SOON).await.unwrap();
 }
 
-/// Everything that is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-fn token(kubeconfig: &str) -> &str {
-    kubeconfig.lines().find_map(|line| line.trim().strip_prefix("token: ")).unwrap()
-}
-
 #[tokio::test]
 async fn a_worker_gets_a_kubeconfig_that_is_good_for_what_was_declared_and_nothing_of_it_is_left_or_shown() {
     let folder = tempfile::tempdir().unwrap();
     let user = folder.path().join("courier");
     let path = toymaker(&user).await;
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    let logging = tracing::subscriber::set_default(subscriber);
-    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = seen.clone();
-    let runtime = Runtime::new(Options::new(Credentials::File(user), "toys.test").with_workspace(path.clone())).serve(
-        move |inputs: &mut Inputs<Toy>| {
-            inputs.kubeconfig([AccessRule::new("", &["configmaps"], &["get", "list", "create"])]);
-            Courier(told)
-        },
-    );
+    let logging = log.listen();
+    let handed = Handed::default();
+    let told = handed.clone();
+    let runtime = Runtime::new(Options::new(Credentials::File(user), "toys.test").with_workspace(path.clone()))
+        .serve(|inputs| Courier::<Toy>::new(inputs, told));
     let handle = runtime.handle();
     let task = tokio::spawn(runtime.run());
 
     let (whole, rejecting) = tokio::join!(tenant(&path, true), tenant(&path, false));
     let shown = delivered(&whole, "True", "Ready").await;
-    let kubeconfig = seen.lock().unwrap().last().cloned().unwrap();
+    let kubeconfig = handed.of("car").pop().unwrap();
     let file = folder.path().join("worker");
     std::fs::write(&file, &kubeconfig).unwrap();
     let worker = AdminClient::from_kubeconfig(&file).await.unwrap();
@@ -200,11 +150,11 @@ async fn a_worker_gets_a_kubeconfig_that_is_good_for_what_was_declared_and_nothi
     handle.stop();
     task.await.unwrap().unwrap();
     drop(logging);
-    let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let logged = log.text();
     assert!(logged.contains("TRACE"), "everything is logged, that of the libraries too");
     let metrics = handle.metrics().text();
-    for kubeconfig in seen.lock().unwrap().iter() {
-        let secret = token(kubeconfig).rsplit('.').next().unwrap();
+    for token in handed.tokens("car") {
+        let secret = token.rsplit('.').next().unwrap();
         for (what, text) in [("a log", &logged), ("a condition", &shown.to_string()), ("a metric", &metrics)] {
             assert!(!text.contains(secret), "a token is in {what}");
         }

@@ -1,25 +1,18 @@
 //! Accounts in tenants' workspaces: tokens that are refused, tokens in the wrong hands, and deletions whose accounts and Secrets went before them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::export::access_claims;
-use kcp_provider_runtime::api::meta::Kind as _;
-use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::embedded::{ADMIN, Options};
 use kcp_provider_runtime::kit::{Resource, Workspace, World};
-use kcp_provider_runtime::reconciler::{
-    AccessRule, Actor, CallError, Context, Deletion, Inputs, Recheck, Reconciler, Report, ReportedCondition,
-};
 use kcp_provider_runtime::runtime;
 use serde_json::{Value, json};
 
+use crate::courier::{Courier, Handed};
 use crate::kinds::Toy;
 use crate::support::{Fate, Faults};
 
@@ -28,56 +21,6 @@ const MANAGER: &str = "manager";
 const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/kcp-provider-courier.toys.test";
 const SECRET: &str = "/api/v1/namespaces/default/secrets/kcp-provider-courier.toys.test";
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-/// Hands each toy's kubeconfig to a worker, and takes toys down once it is let.
-#[derive(Clone, Default)]
-struct Courier {
-    /// Kubeconfigs by toy, in their order; empty where there was none.
-    handed: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
-    is_down: Arc<AtomicBool>,
-}
-
-impl Courier {
-    fn take(&self, ctx: &Context<()>, name: String) {
-        let text = ctx.clusters.control_plane.kubeconfig().map(|kubeconfig| kubeconfig.expose().to_owned());
-        self.handed.lock().unwrap().entry(name).or_default().push(text.unwrap_or_default());
-    }
-
-    /// The tokens of a toy, each once, in their order.
-    fn tokens(&self, name: &str) -> Vec<String> {
-        let handed = self.handed.lock().unwrap();
-        let token = |text: &String| text.lines().find_map(|line| line.trim().strip_prefix("token: ")).unwrap_or_default().to_owned();
-        let mut tokens: Vec<String> = handed.get(name).into_iter().flatten().map(token).collect();
-        tokens.dedup();
-        tokens
-    }
-}
-
-#[async_trait]
-impl Reconciler for Courier {
-    type Object = Toy;
-    type Config = ();
-    type Status = ();
-    type Error = CallError;
-
-    fn actor(&self) -> Actor {
-        Actor { name: "courier", finalizer: Some("toys.test/courier"), conditions: &["Delivered"] }
-    }
-
-    async fn create_or_update(&self, ctx: &Context<()>, toy: &Toy) -> Result<Report, CallError> {
-        self.take(ctx, toy.meta().name.clone());
-        Ok(Report::new(()).with(ReportedCondition::new("Delivered", true, Reason::Ready, "its worker has the kubeconfig")))
-    }
-
-    async fn delete(&self, ctx: &Context<()>, toy: &Toy) -> Result<Deletion, CallError> {
-        self.take(ctx, format!("delete {}", toy.meta().name));
-        if self.is_down.load(Ordering::Relaxed) {
-            return Ok(Deletion::Done);
-        }
-        let going = ReportedCondition::new("Delivered", false, Reason::Deleting, "its worker is still there");
-        Ok(Deletion::Pending(Report::new(()).with(going).recheck(Recheck::After(Duration::from_mins(1)))))
-    }
-}
 
 async fn world() -> World {
     let users = vec![
@@ -106,17 +49,15 @@ async fn world() -> World {
     world
 }
 
-fn carry(world: &World, who: &str) -> (Courier, Faults) {
-    let (courier, faults) = (Courier::default(), Faults::default());
-    let served = courier.clone();
+fn carry(world: &World, who: &str) -> (Handed, Faults) {
+    let (handed, faults) = (Handed::default(), Faults::default());
+    let told = handed.clone();
     let options = runtime::Options { credentials: faults.credentials_of(world, who), ..world.options() };
     world.run_with(options, move |runtime| {
-        runtime.serve(|inputs: &mut Inputs<Toy>| {
-            inputs.kubeconfig([AccessRule::new("", &["configmaps"], &["get", "list"])]);
-            served.clone()
-        })
+        let told = told.clone();
+        runtime.serve(move |inputs| Courier::<Toy>::new(inputs, told))
     });
-    (courier, faults)
+    (handed, faults)
 }
 
 async fn order(workspace: &Workspace, name: &str) {
@@ -138,7 +79,6 @@ async fn a_token_that_is_refused_is_asked_for_again_and_its_tenant_reads_why_the
     let world = world().await;
     let (acme, bolt) = (world.workspace("acme").await, world.workspace("bolt").await);
     let (courier, faults) = carry(&world, MANAGER);
-    courier.is_down.store(true, Ordering::Relaxed);
     order(&acme, "car").await;
     order(&acme, "bus").await;
     order(&bolt, "kite").await;
@@ -179,7 +119,6 @@ async fn a_token_of_one_workspace_is_shown_to_no_other_and_behind_no_virtual_wor
         let world = world().await;
         let tenants = [world.workspace("acme").await, world.workspace("bolt").await, world.workspace("cube").await];
         let (courier, faults) = carry(&world, who);
-        courier.is_down.store(true, Ordering::Relaxed);
         let mut known = BTreeMap::new();
         for round in 0..3 {
             for tenant in &tenants {
@@ -213,6 +152,7 @@ async fn a_deletion_is_finished_though_the_accounts_and_secrets_of_its_workspace
         let world = world().await;
         let acme = world.workspace("acme").await;
         let (courier, faults) = carry(&world, MANAGER);
+        courier.hold(true);
         order(&acme, "car").await;
         world.settled().await;
         let workspace = "/clusters/root/apis/tenancy.kcp.io/v1alpha1/workspaces/acme";
@@ -225,10 +165,10 @@ async fn a_deletion_is_finished_though_the_accounts_and_secrets_of_its_workspace
             world.restart().await;
         }
         world.advance(Duration::from_hours(2)).await;
-        let before = courier.handed.lock().unwrap()["delete car"].clone();
+        let before = courier.of("delete car");
         assert!(before.len() > 60, "it is asked on, {} times in two hours", before.len());
         assert_eq!(before.last().unwrap(), "", "without access, once the token is over");
-        courier.is_down.store(true, Ordering::Relaxed);
+        courier.hold(false);
         let mut minute = tokio::time::interval(Duration::from_mins(1));
         for _ in 0..60 {
             minute.tick().await;
@@ -246,7 +186,6 @@ async fn a_tenant_ends_access_by_its_claims_and_the_account_and_can_still_delete
     let world = world().await;
     let acme = world.workspace("acme").await;
     let (courier, _) = carry(&world, MANAGER);
-    courier.is_down.store(true, Ordering::Relaxed);
     order(&acme, "car").await;
     let path = "/apis/apis.kcp.io/v1alpha2/apibindings/toys.test";
     let mut binding: Value = acme.client().get(path).await.ok().unwrap();

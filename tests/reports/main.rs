@@ -5,6 +5,9 @@
 mod access;
 mod bindings;
 mod claims;
+#[path = "../seam/courier.rs"]
+#[allow(dead_code, reason = "each target uses its part of it")]
+mod courier;
 mod endpoints;
 mod events;
 #[path = "../invariants/furnish.rs"]

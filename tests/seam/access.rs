@@ -1,74 +1,20 @@
 //! Kubeconfigs of tenants' workspaces: who gets one, what it is good for, when it is replaced, and that nothing of it stays or shows.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::export::access_claims;
-use kcp_provider_runtime::api::meta::Kind as _;
-use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::kit::trial::under_every_fault;
 use kcp_provider_runtime::kit::{Sent, Workspace, World};
-use kcp_provider_runtime::reconciler::{AccessRule, Actor, CallError, Context, Deletion, Reconciler, Report, ReportedCondition};
 use kcp_provider_runtime::runtime::Options;
 use serde_json::{Value, json};
 
+use crate::courier::{Courier, Handed, Log, token};
 use crate::provider::Toy;
 use crate::{toy, toys};
 
 const ACCOUNT: &str = "kcp-provider-courier.toys.test";
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-/// Every kubeconfig that was handed out, and with which object deletions were.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(String, String)>>>);
-
-impl Seen {
-    fn of(&self, name: &str) -> Vec<String> {
-        self.0.lock().unwrap().iter().filter(|(of, _)| of == name).map(|(_, text)| text.clone()).collect()
-    }
-
-    /// The tokens that were handed out for an object, each once, in their order.
-    fn tokens(&self, name: &str) -> Vec<String> {
-        let mut tokens: Vec<String> = self.of(name).iter().map(|text| token(text)).collect();
-        tokens.dedup();
-        tokens
-    }
-}
-
-fn token(kubeconfig: &str) -> String {
-    let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("token: "));
-    line.unwrap_or_else(|| panic!("a kubeconfig without a token: {kubeconfig}")).to_owned()
-}
-
-/// Carries toys to where its worker is, who asks the workspace for more.
-struct Courier(Seen);
-
-#[async_trait]
-impl Reconciler for Courier {
-    type Object = Toy;
-    type Config = ();
-    type Status = ();
-    type Error = CallError;
-
-    fn actor(&self) -> Actor {
-        Actor { name: "courier", finalizer: Some("toys.test/courier"), conditions: &["Delivered"] }
-    }
-
-    async fn create_or_update(&self, ctx: &Context<()>, toy: &Toy) -> Result<Report, CallError> {
-        let kubeconfig = ctx.clusters.control_plane.kubeconfig().expect("it was asked for");
-        self.0.0.lock().unwrap().push((toy.meta().name.clone(), kubeconfig.expose().to_owned()));
-        Ok(Report::new(()).with(ReportedCondition::new("Delivered", true, Reason::Ready, format!("{kubeconfig:?}"))))
-    }
-
-    async fn delete(&self, ctx: &Context<()>, toy: &Toy) -> Result<Deletion, CallError> {
-        let text = ctx.clusters.control_plane.kubeconfig().map(|kubeconfig| kubeconfig.expose().to_owned());
-        self.0.0.lock().unwrap().push((format!("delete {}", toy.meta().name), text.unwrap_or_default()));
-        Ok(Deletion::Done)
-    }
-}
 
 /// As the provider's own account would be: who may use the export's content, and nothing in workspaces.
 async fn world() -> World {
@@ -102,17 +48,14 @@ fn manager() -> [Value; 3] {
     [json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "default", "name": "manager"}}), role, binding]
 }
 
-fn carry(world: &World, options: Options) -> Seen {
-    let seen = Seen::default();
-    let told = seen.clone();
+fn carry(world: &World, options: Options) -> Handed {
+    let handed = Handed::default();
+    let told = handed.clone();
     world.run_with(options, move |runtime| {
         let told = told.clone();
-        runtime.serve(move |inputs| {
-            inputs.kubeconfig([AccessRule::new("", &["configmaps"], &["get", "list", "create"])]);
-            Courier(told)
-        })
+        runtime.serve(move |inputs| Courier::<Toy>::new(inputs, told))
     });
-    seen
+    handed
 }
 
 async fn delivered(workspace: &Workspace, name: &str) {
@@ -287,27 +230,11 @@ fn whatever_goes_wrong_once_access_is_given_and_taken_back() {
     under_every_fault(prepare, story).assert();
 }
 
-/// Everything that is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_hundred_tokens_are_in_no_log_condition_metric_or_debug_text() {
     let world = world().await;
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
-    let guard = tracing::subscriber::set_default(subscriber);
+    let guard = log.listen();
     let options = identity(&world).await;
     let own = format!("{options:?}");
     let seen = carry(&world, options);
@@ -319,7 +246,7 @@ async fn a_hundred_tokens_are_in_no_log_condition_metric_or_debug_text() {
         told += &tenant.get_json::<Toy>(&format!("car-{number}")).await.unwrap().to_string();
     }
     drop(guard);
-    let logged = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let logged = log.text();
     assert!(logged.contains("how tokens of a workspace are come by"), "what is said of it is logged");
     let metrics = world.handles()[0].metrics().text();
     let tokens: Vec<String> = (0..100).flat_map(|number| seen.tokens(&format!("car-{number}"))).collect();

@@ -7,6 +7,8 @@ mod access;
 mod asked;
 mod bonds;
 mod caster;
+#[allow(dead_code, reason = "each target uses its part of it")]
+mod courier;
 mod events;
 mod faults;
 #[path = "../invariants/furnish.rs"]
