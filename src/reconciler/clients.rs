@@ -37,7 +37,6 @@ pub(crate) struct Client {
     pub(crate) port: Arc<dyn Port>,
     pub(crate) target: Target,
     pub(crate) place: Arc<str>,
-    pub(crate) kubeconfig: Option<Kubeconfig>,
 }
 
 impl Client {
@@ -128,7 +127,10 @@ macro_rules! verbs {
 
 /// Reads and writes in one tenant's workspace, and nowhere else. Each method is one request and may be cancelled.
 #[derive(Clone)]
-pub struct WorkspaceClient(pub(crate) Client);
+pub struct WorkspaceClient {
+    pub(crate) client: Client,
+    kubeconfig: Option<Kubeconfig>,
+}
 
 /// Reads and writes in the provider workspace. Each method is one request and may be cancelled.
 #[derive(Clone)]
@@ -143,14 +145,14 @@ pub struct WorkloadClient {
     kubeconfig: SecretString,
 }
 
-verbs!(WorkspaceClient, 0);
+verbs!(WorkspaceClient, client);
 verbs!(PlatformClient, 0);
 verbs!(WorkloadClient, client);
 
 impl WorkloadClient {
     pub(crate) fn new(port: Arc<dyn Port>, name: &Arc<str>, kubeconfig: SecretString) -> Self {
         let place = format!("the workload cluster {name}").into();
-        Self { client: Client { port, target: Target::Workload, place, kubeconfig: None }, name: name.clone(), kubeconfig }
+        Self { client: Client { port, target: Target::Workload, place }, name: name.clone(), kubeconfig }
     }
 
     /// The name of the workload cluster, which names its Secret too; for people, and for what is derived from it.
@@ -167,24 +169,23 @@ impl WorkloadClient {
 
 impl WorkspaceClient {
     pub(crate) fn new(port: Arc<dyn Port>, workspace: &LogicalCluster) -> Self {
-        Self(Client { port, target: Target::Workspace, place: workspace.as_str().into(), kubeconfig: None })
+        Self { client: Client { port, target: Target::Workspace, place: workspace.as_str().into() }, kubeconfig: None }
     }
 
-    pub(crate) fn with_kubeconfig(mut self, kubeconfig: Option<Kubeconfig>) -> Self {
-        self.0.kubeconfig = kubeconfig;
-        self
+    pub(crate) fn with_kubeconfig(self, kubeconfig: Option<Kubeconfig>) -> Self {
+        Self { kubeconfig, ..self }
     }
 
     /// The kubeconfig of the workspace for what runs elsewhere, where [`Inputs::kubeconfig`](super::Inputs::kubeconfig) asked for one. Always there in
     /// `create_or_update`; in `delete` unless none can be had any more.
     pub const fn kubeconfig(&self) -> Option<&Kubeconfig> {
-        self.0.kubeconfig.as_ref()
+        self.kubeconfig.as_ref()
     }
 }
 
 impl PlatformClient {
     pub(crate) fn new(port: Arc<dyn Port>) -> Self {
-        Self(Client { port, target: Target::Platform, place: "the provider workspace".into(), kubeconfig: None })
+        Self(Client { port, target: Target::Platform, place: "the provider workspace".into() })
     }
 }
 

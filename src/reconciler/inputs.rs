@@ -124,7 +124,7 @@ impl<K: Kind> Child<K> {
     /// the child is from elsewhere, a [`Self::look`] for one, they are lost. One request.
     pub async fn update<C>(&self, ctx: &Context<C>, child: &K) -> Result<K, CallError> {
         let shown = ctx.inside.seen.children.get(&K::REF).and_then(|sight| sight.value.as_deref());
-        ctx.clusters.control_plane.0.put(child.object_name(), over(shown, child)?).await
+        ctx.clusters.control_plane.client.put(child.object_name(), over(shown, child)?).await
     }
 
     /// Deletes this very incarnation of the child. One request.

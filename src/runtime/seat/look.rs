@@ -79,8 +79,8 @@ impl<R: Reconciler> Seat<R> {
         let footing = match job.external.take() {
             None => Ok(Footing::default()),
             Some(external) => {
-                let raw = inside.snapshot.get_mut().raw.clone();
-                self.stand(live, external, &job.key, job.path.as_deref(), &raw, step).await
+                let raw = &inside.snapshot.get_mut().raw;
+                self.stand(live, external, &job.key, job.path.as_deref(), raw, step).await
             }
         };
         let footing = match footing {
