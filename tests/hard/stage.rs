@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kcp_provider_runtime::cli::kcp_admin::AdminClient;
+use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
 use kcp_provider_runtime::cli::leash::Leash;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use crate::audit::{self, Told};
+use crate::audit::{self, Mark, Told};
 use crate::backend;
 use crate::checker::event::{OFFERING, PROJECTION, PROVIDER, TENANT, TYPE};
 use crate::checker::{Checker, Event, Key, Principal, Violation};
@@ -26,7 +26,7 @@ pub(crate) struct Stage {
     pub(crate) tenants: Vec<Tenant>,
     /// When managers were started: nothing that an earlier one had read counts from then on.
     started: Vec<Timestamp>,
-    /// What was there at a time at which lines of the log may be missing.
+    /// What was there when lines of the log may have been missing.
     looks: Vec<Look>,
     /// Whether kcp may be killed meanwhile.
     life: Life,
@@ -39,9 +39,13 @@ enum Life {
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
-/// Everything that there is of the kinds that rules are about.
+/// Everything that there was of a kind in a workspace: the answer of one list.
 struct Look {
     at: Timestamp,
+    workspace: String,
+    kind: &'static str,
+    /// The version of the list: all writes until then are in it, and no later one.
+    version: u64,
     objects: BTreeMap<Key, Value>,
 }
 
@@ -103,22 +107,22 @@ impl Stage {
         for tenant in &self.tenants {
             tenant.served().await;
         }
-        let objects = self.objects().await;
-        self.looks.push(Look { at: Timestamp::now(), objects });
+        let looks = self.looks_now().await;
+        self.looks.extend(looks);
     }
 
-    async fn objects(&self) -> BTreeMap<Key, Value> {
+    async fn looks_now(&self) -> Vec<Look> {
+        let mut looks = Vec::new();
         let provider = self.platform.workspace.logical_cluster.as_str();
-        let mut objects = BTreeMap::new();
         for (kind, resource) in [(OFFERING, &OFFERINGS), (TYPE, &MACHINE_TYPES)] {
-            put(&mut objects, provider, kind, self.platform.client().list(resource, "").await.unwrap());
+            looks.push(look(provider, kind, self.platform.client(), resource).await);
         }
         for tenant in &self.tenants {
             for (kind, resource) in [(TENANT, &CLUSTERS), (PROJECTION, &PROJECTIONS), (PROVIDER, &PROVIDERS)] {
-                put(&mut objects, tenant.workspace.logical_cluster.as_str(), kind, tenant.client().list(resource, "").await.unwrap());
+                looks.push(look(tenant.workspace.logical_cluster.as_str(), kind, tenant.client(), resource).await);
             }
         }
-        objects
+        looks
     }
 
     /// What the log tells of this platform, in the order of the commits; marks are the starts of managers, then the looks.
@@ -127,8 +131,9 @@ impl Stage {
         let tenants = self.tenants.iter().map(|tenant| tenant.workspace.logical_cluster.as_str());
         let ours: BTreeSet<&str> = tenants.chain([provider]).collect();
         let alone = matches!(self.life, Life::Alone(_));
-        let times: Vec<Timestamp> = self.started.iter().copied().chain(self.looks.iter().map(|look| look.at)).collect();
-        let mut told = audit::events(&backend::audit_log(), &times, who).unwrap();
+        let starts = self.started.iter().map(|at| Mark::At(*at));
+        let marks: Vec<Mark> = starts.chain(self.looks.iter().map(|look| Mark::Version(look.version))).collect();
+        let mut told = audit::events(&backend::audit_log(), &marks, who).unwrap();
         told.retain(|told| match told {
             Told::Mark(_) => true,
             // A list over all workspaces is of the account's own platform; kcp's administrator is the manager of a stage that is alone.
@@ -150,13 +155,18 @@ impl Stage {
     pub(crate) fn check(&self) -> (Checker, Vec<Violation>) {
         let mut checker = Checker::default();
         let mut found = Vec::new();
+        // An end has no version of its own, so that it may be told before a look that came earlier.
+        let mut ended = BTreeSet::new();
         for told in self.told() {
             match told {
                 Told::Mark(number) if number < self.started.len() => checker.restarted(),
-                Told::Mark(number) => seen(&mut checker, &self.looks[number - self.started.len()]),
+                Told::Mark(number) => seen(&mut checker, &self.looks[number - self.started.len()], &ended),
                 // What a look has shown already is not told again.
                 Told::Request(event, _) if is_known(&checker, &event) => {}
-                Told::Request(event, _) => found.extend(checker.observe(&event)),
+                Told::Request(event, _) => {
+                    ended.extend(checker.state().get(&event.key).filter(|_| event.gone).map(|known| uid(known)));
+                    found.extend(checker.observe(&event));
+                }
             }
         }
         (checker, found)
@@ -175,7 +185,7 @@ impl Stage {
             pause.tick().await;
             let (mut checker, found) = self.check();
             assert!(found.is_empty(), "{what}: {} violations; the first:\n{}", found.len(), found[0]);
-            seen(&mut checker, &Look { at: Timestamp::now(), objects: self.objects().await });
+            self.looks_now().await.iter().for_each(|look| seen(&mut checker, look, &BTreeSet::new()));
             let mut left: Vec<String> = checker.at_rest().iter().map(ToString::to_string).collect();
             // Nobody holds anything up any more, so that what is to go has to go.
             let going = [TENANT, PROJECTION].into_iter().flat_map(|kind| checker.state().all(kind));
@@ -198,7 +208,8 @@ impl Stage {
         let began = Instant::now();
         loop {
             let (checker, _) = self.check();
-            let there: BTreeMap<Key, String> = self.objects().await.into_iter().map(|(key, object)| (key, versions(&object))).collect();
+            let there = self.looks_now().await.into_iter().flat_map(|look| look.objects);
+            let there: BTreeMap<Key, String> = there.map(|(key, object)| (key, versions(&object))).collect();
             let all = kinds.into_iter().flat_map(|kind| checker.state().all(kind));
             let told: BTreeMap<Key, String> = all.map(|(key, object)| (key.clone(), versions(object))).collect();
             if told == there {
@@ -217,18 +228,14 @@ fn is_known(checker: &Checker, event: &Event) -> bool {
     event.after.as_ref().and_then(version).zip(known).is_some_and(|(now, known)| now < known)
 }
 
-/// What is there is told as far as it is news: somebody wrote it, and who is not known.
-fn seen(checker: &mut Checker, look: &Look) {
-    let kinds = [TENANT, PROJECTION, PROVIDER, OFFERING, TYPE];
-    let gone: Vec<Key> = kinds
-        .into_iter()
-        .flat_map(|kind| checker.state().all(kind).map(|(key, _)| key.clone()))
-        .filter(|key| !look.objects.contains_key(key))
-        .collect();
-    for key in gone {
+/// What is there is told as far as it is news: somebody wrote it, and who is not known. What has ended does not come back.
+fn seen(checker: &mut Checker, look: &Look, ended: &BTreeSet<String>) {
+    let known = checker.state().all(look.kind).map(|(key, _)| key);
+    let gone = known.filter(|key| key.workspace == look.workspace && !look.objects.contains_key(key));
+    for key in gone.cloned().collect::<Vec<Key>>() {
         drop(checker.observe(&Event { at: look.at, key, gone: true, ..Event::default() }));
     }
-    for (key, object) in &look.objects {
+    for (key, object) in look.objects.iter().filter(|(_, object)| !ended.contains(&uid(object))) {
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         if checker.state().get(key).is_none_or(|known| version(known) != version(object)) {
             drop(checker.observe(&Event { at: look.at, key: key.clone(), after: Some(object.clone()), ..Event::default() }));
@@ -236,8 +243,16 @@ fn seen(checker: &mut Checker, look: &Look) {
     }
 }
 
-fn put(objects: &mut BTreeMap<Key, Value>, workspace: &str, kind: &str, all: Vec<Value>) {
-    for mut object in all {
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn look(workspace: &str, kind: &'static str, client: &AdminClient, resource: &Resource) -> Look {
+    let list = client.get_text(&resource.collection_path("")).await.unwrap();
+    let mut list: Value = serde_json::from_str(&list).unwrap();
+    let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+    let mut objects = BTreeMap::new();
+    for mut object in list["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
         // The log has none.
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("managedFields");
@@ -246,6 +261,8 @@ fn put(objects: &mut BTreeMap<Key, Value>, workspace: &str, kind: &str, all: Vec
         let key = Key::new(workspace, kind, &text("/metadata/namespace"), &text("/metadata/name"));
         objects.insert(key, object);
     }
+    let version = version.expect("a list has a version");
+    Look { at: Timestamp::now(), workspace: workspace.to_owned(), kind, version, objects }
 }
 
 fn who(user: &str, manager: &str) -> Principal {

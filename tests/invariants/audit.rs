@@ -70,19 +70,28 @@ const CLOSED_EARLY: &str = "Connection closed early";
 pub(crate) enum Told {
     /// A request, and the workspace of the account that asked: `""` for users of no workspace.
     Request(Box<Event>, String),
-    /// Here is the time of this number among those that were given.
+    /// Here is the mark of this number among those that were given.
     Mark(usize),
 }
 
-/// Every request of a log that was answered, in the order of the commits, with marks where these times are; `who` says of a user and a field
-/// manager who that is.
+/// A place in the order of commits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Mark {
+    /// After everything that was answered until then.
+    At(Timestamp),
+    /// After the write that made this version.
+    Version(u64),
+}
+
+/// Every request of a log that was answered, in the order of the commits, with these marks among them; `who` says of a user and a field manager
+/// who that is.
 ///
 /// kcp writes no workspace into its log: it is that of the object in the request or its answer, or of another one with the same uid, or else of
 /// the only workspace in which an object of that name was ever seen.
 ///
 /// # Errors
 /// The first line that is no audit event. A last line without its end is left out: the server was killed while it wrote.
-pub(crate) fn events(log: &str, times: &[Timestamp], who: impl Fn(&str, &str) -> Principal) -> Result<Vec<Told>, String> {
+pub(crate) fn events(log: &str, marks: &[Mark], who: impl Fn(&str, &str) -> Principal) -> Result<Vec<Told>, String> {
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     let mut lines = Vec::new();
     for text in whole.lines().filter(|line| !line.is_empty()) {
@@ -109,7 +118,7 @@ pub(crate) fn events(log: &str, times: &[Timestamp], who: impl Fn(&str, &str) ->
             line.events(&who, &homes).into_iter().map(|event| Told::Request(Box::new(event), home.clone())).collect()
         }
     };
-    Ok(in_order(without_echoes(lines), times).into_iter().flat_map(told).collect())
+    Ok(in_order(without_echoes(lines), marks).into_iter().flat_map(told).collect())
 }
 
 /// Where objects live, by uid and by name.
@@ -189,7 +198,7 @@ enum Entry {
 }
 
 /// By version where there is one. What has none goes after the latest version that was answered when it came.
-fn in_order(lines: Vec<Line>, times: &[Timestamp]) -> Vec<Entry> {
+fn in_order(lines: Vec<Line>, marks: &[Mark]) -> Vec<Entry> {
     let mut answered: Vec<(Timestamp, u64)> = lines.iter().filter_map(|line| Some((line.stage_timestamp, line.version()?))).collect();
     answered.sort_unstable();
     let mut latest = 0;
@@ -215,7 +224,10 @@ fn in_order(lines: Vec<Line>, times: &[Timestamp]) -> Vec<Entry> {
         let end = line.uid().filter(|_| line.is_end()).and_then(|uid| last.get(uid)).copied().unwrap_or_default();
         (known_at(line.request_received_timestamp).max(end), line.stage_timestamp)
     };
-    let marks = times.iter().enumerate().map(|(number, at)| ((known_at(*at), *at), Entry::Mark(number)));
+    let marks = marks.iter().enumerate().map(|(number, mark)| match *mark {
+        Mark::At(at) => ((known_at(at), at), Entry::Mark(number)),
+        Mark::Version(version) => ((version, Timestamp::MAX), Entry::Mark(number)),
+    });
     let lines = lines.into_iter().map(|line| (place(&line), Entry::Line(Box::new(line))));
     let mut placed: Vec<((u64, Timestamp), Entry)> = lines.chain(marks).collect();
     placed.sort_by_key(|(place, _)| *place);

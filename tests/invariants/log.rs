@@ -1,9 +1,8 @@
 //! What a line of an audit log says, and in which order lines are told.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::audit::{self, Told};
+use crate::audit::{self, Mark, Told};
 use crate::checker::{Event, Principal};
 
 /// A line as kcp writes it: a request of the manager that came and was answered in these seconds.
@@ -22,10 +21,9 @@ fn object(name: &str, version: u64) -> Value {
         "annotations": {"kcp.io/cluster": "tenant"}}})
 }
 
-fn told(lines: &[Value], times: &[&str]) -> Vec<Told> {
+fn told(lines: &[Value], marks: &[Mark]) -> Vec<Told> {
     let log = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
-    let times: Vec<Timestamp> = times.iter().map(|time| time.parse().unwrap()).collect();
-    audit::events(&log, &times, |_, _| Principal::Scheduler).unwrap()
+    audit::events(&log, marks, |_, _| Principal::Scheduler).unwrap()
 }
 
 fn events(lines: &[Value]) -> Vec<Event> {
@@ -49,8 +47,9 @@ fn writes_are_told_in_the_order_of_their_versions_and_everything_else_after_what
     assert_eq!(names(&events(&lines)), ["first", "second", "third", "fourth"]);
     let backwards: Vec<Value> = lines.iter().rev().cloned().collect();
     assert_eq!(names(&events(&backwards)), ["first", "second", "third", "fourth"]);
-    let marks = told(&lines, &["2026-01-01T00:00:06.5Z"]);
-    assert!(matches!(marks[3], Told::Mark(0)), "{marks:?}");
+    let at = "2026-01-01T00:00:06.5Z".parse().unwrap();
+    let marks = told(&lines, &[Mark::At(at), Mark::Version(10)]);
+    assert!(matches!(marks[..], [_, Told::Mark(1), _, _, Told::Mark(0), _]), "{marks:?}");
 }
 
 #[test]
