@@ -9,7 +9,7 @@ use super::kcp_admin::{AdminError, Resource};
 use super::print_out;
 use crate::api::manifest::door::Door;
 use crate::api::manifest::export::{self, Claim};
-use crate::api::manifest::{binding, files};
+use crate::api::manifest::{binding, files, rbac};
 
 const EXPORTS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apiexports");
 const BINDINGS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apibindings");
@@ -19,6 +19,8 @@ const BINDINGS: Resource = Resource::new("apis.kcp.io", "v1alpha2", "apibindings
 #[command(after_help = "Examples:
   kcm bind --workspace root:provider | kubectl apply -f -                  with kubectl in the tenant's workspace
   kcm bind --workspace root:provider --provider otc | kubectl apply -f -   also let provider otc in
+  kcm bind --workspace root:provider --direct-writes kcm-prod | kubectl apply -f -
+                                                                           also let the manager write past the virtual workspace
 
 A tenant may not read the export of another's workspace. Then --workspace must be its path, and the claims are those of this version of kcm;
 for a provider's door the kubeconfig must lead to the tenant's workspace, and the first binding be there.
@@ -35,6 +37,9 @@ pub struct BindArgs {
     /// Where the export cannot be read: also accept what its disconnect guard claims, if it has one. Where it can, what it claims is accepted
     #[arg(long, conflicts_with = "provider")]
     pub disconnect_guard: bool,
+    /// Also print the role that lets this user, whom kcp takes the manager for, write to the workspace directly; the operator says which user
+    #[arg(long, value_name = "USER", conflicts_with = "provider")]
+    pub direct_writes: Option<String>,
 }
 
 impl BindArgs {
@@ -44,7 +49,9 @@ impl BindArgs {
         if let Some(warning) = warning {
             eprintln!("Warning: {warning}");
         }
-        print_out(&files::yaml(&binding)).context("cannot print the binding")
+        let access = self.direct_writes.as_deref().map(rbac::direct_access).into_iter().flatten();
+        let documents: Vec<String> = std::iter::once(binding).chain(access).map(|object| files::yaml(&object)).collect();
+        print_out(&documents.join("---\n")).context("cannot print the binding")
     }
 
     /// The binding that accepts what the export claims.

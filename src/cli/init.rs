@@ -46,6 +46,8 @@ const CRDS: Resource = Resource::new("apiextensions.k8s.io", "v1", "customresour
   kcm init --workspace root:provider --export-label ui.platform-mesh.io/content-for=kubernetes.edge-connect.eu
                                                             a mark on the export; it stays in later runs
   kcm init --workspace root:provider --disconnect-guard     tenants may not unbind while their clusters live
+  kcm init --workspace root:provider --direct-writes kcm-prod
+                                                            the manager is that user, and may write past the virtual workspace
 
 A schema that no export names and no binding uses any more is deleted; each that stays is named with its reason. Before you leave:
 kcm drain, kcm uninstall.")]
@@ -201,7 +203,7 @@ async fn workspace(client: &AdminClient, path: &str, manage_exports: bool, extra
         }
         steps.extend(write_exports(client, extras).await?.0);
     }
-    steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports), dry_run).await?);
+    steps.extend(upsert::upsert(client, &desired::workspace(path, manage_exports, extras.direct_writes.as_deref()), dry_run).await?);
     Ok(steps)
 }
 

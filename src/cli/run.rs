@@ -42,6 +42,10 @@ pub struct RunArgs {
     /// Requests that wait for an answer at once; 1 for kcp before v0.31, which concurrent requests of one user can crash.
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub requests: usize,
+    /// Write to tenants' workspaces themselves where they allow it, at half the cost for kcp, and through the virtual workspace elsewhere. See
+    /// `kcm init --direct-writes` and `kcm bind --direct-writes` for what allows it. Not with a `ServiceAccount` on kcp before v0.31
+    #[arg(long)]
+    pub direct_writes: bool,
     /// Where /readyz, /livez and /metrics are served.
     #[arg(long, value_name = "ADDRESS")]
     pub admin_address: Option<SocketAddr>,
@@ -112,6 +116,7 @@ impl RunArgs {
             config_name: self.provider_config,
             workers: self.workers,
             requests: self.requests,
+            direct_writes: self.direct_writes,
             endpoint_overrides: self.endpoint_override,
             admin: self.admin_address,
             ..Options::new(credentials, self.export)

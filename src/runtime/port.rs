@@ -15,12 +15,13 @@ use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{Answer, Call, CallError, Failure, Port, Target, Verb, describe};
 
 use super::core::Event;
+use super::direct;
 use super::external::{Lack, Member};
 use super::queue::Work;
 use super::rest;
-use super::telemetry::Metrics;
-use super::transport::Transport;
-use super::workload::{Connection, Door, Workloads};
+use super::shell::Outside;
+use super::transport::{Reply, Transport};
+use super::workload::{Connection, Door};
 
 /// From the first byte of a request to the last of its answer.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -48,41 +49,62 @@ struct Way {
     /// The call's own name, and where its writes are told of.
     work: Work,
     events: mpsc::Sender<Event>,
-    transport: Arc<Transport>,
-    metrics: Arc<Metrics>,
+    outside: Outside,
     workspace_base: String,
-    platform_base: Arc<str>,
-    workloads: Arc<Workloads>,
 }
 
 impl Way {
     async fn ask(&self, base: &str, kind: KindRef, name: &ObjectName) -> Result<Answer, Failure> {
-        let reply = self.transport.send(&rest::ask(base, kind, name, &Verb::Get), DEADLINE).await;
-        self.metrics.request(Verb::Get.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-        let reply = reply.map_err(Failure::Transport)?;
+        let reply = self.send(&self.outside.transport, base, kind, name, &Verb::Get).await.map_err(Failure::Transport)?;
         rest::answer(name, &Verb::Get, reply.status, &reply.body)
+    }
+
+    async fn send(&self, to: &Transport, base: &str, kind: KindRef, name: &ObjectName, verb: &Verb) -> Result<Reply, String> {
+        let reply = to.send(&rest::ask(base, kind, name, verb), DEADLINE).await;
+        self.outside.metrics.request(verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        reply
+    }
+
+    /// Sends to the call's workspace: a write to the workspace itself where that is wanted and allowed, and everything else behind the virtual
+    /// workspace. Nothing is sent twice unless it was refused.
+    async fn send_home(&self, Call { kind, name, verb, .. }: &Call) -> Result<Reply, String> {
+        let Outside { transport, clock, direct, metrics, .. } = &self.outside;
+        let (workspace, virtually) = (&self.work.key.workspace, self.workspace_base.as_str());
+        let way = direct.as_ref().and_then(|direct| Some((direct, direct.base(workspace, verb, clock.now())?)));
+        let Some((direct, base)) = way else { return self.send(transport, virtually, *kind, name, verb).await };
+        let reply = match self.send(transport, &base, *kind, name, verb).await {
+            Ok(reply) => reply,
+            Err(problem) => {
+                metrics.direct("failed");
+                direct.miss(workspace, clock.now());
+                return Err(problem);
+            }
+        };
+        let Some(refusal) = direct::refusal(name, verb, reply.status, &reply.body) else {
+            metrics.direct("sent");
+            return Ok(reply);
+        };
+        metrics.direct("refused");
+        let reply = self.send(transport, virtually, *kind, name, verb).await?;
+        // What is refused both ways is not refused for the way it took.
+        if direct::refusal(name, verb, reply.status, &reply.body).is_none() {
+            direct.leave(workspace, clock.now(), &refusal.to_string());
+        }
+        Ok(reply)
     }
 }
 
 impl LivePort {
-    pub(crate) fn new(
-        transport: Arc<Transport>,
-        metrics: Arc<Metrics>,
-        endpoint: &str,
-        work: Work,
-        events: mpsc::Sender<Event>,
-        platform_base: Arc<str>,
-        workloads: Arc<Workloads>,
-    ) -> Self {
+    pub(crate) fn new(outside: Outside, endpoint: &str, work: Work, events: mpsc::Sender<Event>) -> Self {
         let workspace_base = rest::scoped(endpoint, Some(&work.key.workspace));
-        let way = Way { work, events, transport, metrics, workspace_base, platform_base, workloads };
+        let way = Way { work, events, outside, workspace_base };
         Self { way: Some(way), written: Mutex::default(), workload: Mutex::default() }
     }
 
     /// Opens the way to the workload cluster that this call is to use.
     pub(crate) async fn reach(&self, namespace: &str, member: &Member) -> Result<Arc<Connection>, Lack> {
         let Some(way) = &self.way else { return Err(Lack::pending("there is no way to a server".into())) };
-        let Way { transport, metrics, platform_base: base, workloads, .. } = way;
+        let Outside { transport, metrics, provider_base: base, workloads, .. } = &way.outside;
         let connection = workloads.connect(&Door { transport, metrics, base, namespace }, member).await?;
         *self.workload.lock() = Some(connection.clone());
         Ok(connection)
@@ -97,7 +119,7 @@ impl LivePort {
     /// The same in the provider workspace.
     pub(crate) async fn look_near(&self, kind: KindRef, name: &ObjectName) -> Result<Answer, Failure> {
         let Some(way) = &self.way else { return Err(Failure::Transport("there is no way to a server".into())) };
-        way.ask(&way.platform_base, kind, name).await
+        way.ask(&way.outside.provider_base, kind, name).await
     }
 
     /// Tells the heart something.
@@ -144,16 +166,20 @@ impl Port for LivePort {
         let refused = |failure| CallError::new(format!("{} {}", call.verb.word(), call.name), failure);
         let Some(way) = &self.way else { return Err(refused(Failure::Transport("there is no way to a server".into()))) };
         let workload = self.workload.lock().clone();
-        let (transport, base, place) = match (call.target, &workload) {
-            (Target::Workspace, _) => (&*way.transport, way.workspace_base.as_str(), way.work.key.workspace.as_str()),
-            (Target::Platform, _) => (&*way.transport, &*way.platform_base, "the provider workspace"),
-            (Target::Workload, Some(reached)) => (&reached.transport, reached.transport.server(), &*reached.place),
+        let place = match (call.target, &workload) {
+            (Target::Workspace, _) => way.work.key.workspace.as_str(),
+            (Target::Platform, _) => "the provider workspace",
+            (Target::Workload, Some(reached)) => &*reached.place,
             (Target::Workload, None) => return Err(refused(Failure::Transport("there is no workload cluster".into()))),
         };
         let failed = |failure| CallError::new(format!("{} {}", call.verb.word(), describe(call.kind, place, &call.name)), failure);
-        let ask = rest::ask(base, call.kind, &call.name, &call.verb);
-        let reply = transport.send(&ask, DEADLINE).await;
-        way.metrics.request(call.verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        let reply = match &workload {
+            Some(reached) if call.target == Target::Workload => {
+                way.send(&reached.transport, reached.transport.server(), call.kind, &call.name, &call.verb).await
+            }
+            _ if call.target == Target::Workspace => way.send_home(&call).await,
+            _ => way.send(&way.outside.transport, &way.outside.provider_base, call.kind, &call.name, &call.verb).await,
+        };
         if reply.is_err() && matches!(call.verb, Verb::Delete { .. }) && mutated(Mutant::LostIsDone) {
             return Ok(Answer::Gone);
         }
@@ -161,7 +187,7 @@ impl Port for LivePort {
         if reply.status == StatusCode::UNAUTHORIZED
             && let (Target::Workload, Some(reached)) = (call.target, &workload)
         {
-            way.workloads.distrust(reached);
+            way.outside.workloads.distrust(reached);
         }
         let mut answer = rest::answer(&call.name, &call.verb, reply.status, &reply.body).map_err(failed)?;
         if let Answer::Object(object) = &mut answer

@@ -18,6 +18,7 @@ use super::RunError;
 use super::access::Minter;
 use super::clock::Clock;
 use super::core::{Core, Effect, Event, Overview, Run, Setup, StreamId};
+use super::direct::Direct;
 use super::events::{self, Recorder};
 use super::guard::{self, policy::Places};
 use super::herald::Herald;
@@ -54,6 +55,8 @@ pub(super) struct Outside {
     pub(super) clock: Clock,
     pub(super) provider_base: Arc<str>,
     pub(super) workloads: Arc<Workloads>,
+    /// Writing past the virtual workspace, where that is wanted.
+    pub(super) direct: Option<Arc<Direct>>,
 }
 
 struct Shell {
@@ -192,6 +195,9 @@ impl Shell {
                 Effect::Run(run) => self.start(*run),
                 Effect::Forget { workspace } => {
                     self.minter.forget(&workspace);
+                    if let Some(direct) = &self.outside.direct {
+                        direct.forget(&workspace);
+                    }
                     self.recorder.forget(workspace);
                 }
                 Effect::Announce { workspace, bound } => self.herald.tell(&workspace, bound),
@@ -228,8 +234,8 @@ impl Shell {
     fn start(&mut self, run: Run) {
         let Run { work, raw, endpoint, seen, config, last_config, superseded_by, others, claims, path, external } = run;
         let Some(actor) = self.actors.get(usize::from(work.actor)).cloned() else { return };
-        let Outside { transport, metrics, clock, provider_base, workloads } = self.outside.clone();
-        let port = LivePort::new(transport, metrics, &endpoint, work.clone(), self.events.clone(), provider_base, workloads);
+        let clock = self.outside.clock.clone();
+        let port = LivePort::new(self.outside.clone(), &endpoint, work.clone(), self.events.clone());
         let (minter, recorder) = (Some(self.minter.clone()), self.recorder.behind(endpoint.clone()));
         let (key, moment, base) = (work.key.clone(), clock.moment(), rest::scoped(&endpoint, Some(&work.key.workspace)));
         let job = Job {

@@ -25,7 +25,7 @@ struct Requested {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Told {
-    /// `told`, `refused`, `failed` or `dropped`.
+    /// Of an event `told`, `refused`, `failed` or `dropped`; of a direct write `sent`, `refused` or `failed`.
     outcome: &'static str,
 }
 
@@ -42,6 +42,7 @@ pub struct Metrics {
     requested: Family<Requested, Counter>,
     streamed: Family<Requested, Counter>,
     told: Family<Told, Counter>,
+    direct: Family<Told, Counter>,
     queued: Gauge,
     in_flight: Gauge,
     objects: Gauge,
@@ -57,6 +58,7 @@ impl Default for Metrics {
             requested: Family::default(),
             streamed: Family::default(),
             told: Family::default(),
+            direct: Family::default(),
             queued: Gauge::default(),
             in_flight: Gauge::default(),
             objects: Gauge::default(),
@@ -68,6 +70,7 @@ impl Default for Metrics {
         registry.register("requests", "Requests of reconcilers by verb and status", metrics.requested.clone());
         registry.register("stream_requests", "Lists and watches of all streams by verb and status", metrics.streamed.clone());
         registry.register("events", "Kubernetes Events to tenants by what became of them", metrics.told.clone());
+        registry.register("direct_writes", "Writes to workspaces themselves by what became of them", metrics.direct.clone());
         registry.register("queue_ready", "Work that is ready and waits for a worker", metrics.queued.clone());
         registry.register("queue_in_flight", "Calls under way", metrics.in_flight.clone());
         registry.register("objects", "Service objects in the cache", metrics.objects.clone());
@@ -94,6 +97,11 @@ impl Metrics {
     /// Counts a Kubernetes Event that was written, was not, or was given up unsent.
     pub(crate) fn told(&self, outcome: &'static str) {
         self.told.get_or_create(&Told { outcome }).inc();
+    }
+
+    /// Counts a write past the virtual workspace: `sent`, `refused` and so sent through it, or `failed`.
+    pub(crate) fn direct(&self, outcome: &'static str) {
+        self.direct.get_or_create(&Told { outcome }).inc();
     }
 
     pub(crate) fn sizes(&self, queued: usize, in_flight: usize, objects: usize, workspaces: usize) {

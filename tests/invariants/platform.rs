@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kcp_provider_runtime::api::manifest::rbac;
 use kcp_provider_runtime::api::projection::Projection;
-use kcp_provider_runtime::embedded::{self, Timing};
+use kcp_provider_runtime::embedded::{self, Timing, Version};
 use kcp_provider_runtime::kit::{Workspace, World};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -29,10 +29,17 @@ pub(crate) struct Book {
     pub(crate) found: Vec<Violation>,
 }
 
+/// How tenants' workspaces know the manager.
+#[allow(dead_code, reason = "each target uses its part of the platform")]
+pub(crate) fn manager(world: &World) -> String {
+    format!("system:kcp:serviceaccount:{}:kcm-system:kcm", world.provider().logical_cluster())
+}
+
 fn principal(seen: &embedded::Event) -> Principal {
     match seen.user.as_str() {
-        MANAGER if seen.manager == "cluster-status" => Principal::Status,
-        MANAGER => Principal::Scheduler,
+        user if user == MANAGER || (user.starts_with("system:kcp:serviceaccount:") && user.ends_with(":kcm-system:kcm")) => {
+            if seen.manager == "cluster-status" { Principal::Status } else { Principal::Scheduler }
+        }
         PROVIDER => Principal::Provider,
         "" => Principal::Other,
         _ => Principal::Tenant,
@@ -40,11 +47,12 @@ fn principal(seen: &embedded::Event) -> Principal {
 }
 
 /// A platform with the sample catalog, checked from its beginning, and the token of the manager's account, which has the rights that it is deployed
-/// with and no more.
-pub(crate) async fn platform(shards: usize, timing: Timing) -> (World, Arc<Mutex<Book>>, String) {
+/// with and no more. From v0.31 on, workspaces know it by [`manager`].
+pub(crate) async fn platform(shards: usize, timing: Timing, version: Version) -> (World, Arc<Mutex<Book>>, String) {
     let user = |name: &str, groups: &[&str]| (name.to_owned(), name.to_owned(), groups.iter().map(|group| (*group).to_owned()).collect());
     let users = [user(PROVIDER, &["system:masters"]), user(TENANT, &[])];
-    let profile = embedded::Options { shards, timing, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..embedded::Options::default() };
+    let profile =
+        embedded::Options { shards, timing, version, started: "2026-01-01T00:00:00Z".parse().unwrap(), ..embedded::Options::default() };
     let users = profile.users.iter().cloned().chain(users).collect();
     let mut world = World::with(embedded::Options { users, ..profile }).await;
     let book = observe(&world, Checker::default());

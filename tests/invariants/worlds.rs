@@ -10,7 +10,7 @@ use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::provider::Provider;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
-use kcp_provider_runtime::embedded::Timing;
+use kcp_provider_runtime::embedded::{Timing, Version};
 use kcp_provider_runtime::kcm::{Readiness, Scheduler};
 use kcp_provider_runtime::kit::{Workspace, World};
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ struct Watched {
 impl Watched {
     /// A platform with a catalog and the manager, which has the rights that it is deployed with and no more.
     async fn new(shards: usize, restart: usize) -> Self {
-        let (world, book, manager) = platform(shards, Timing::INSTANT).await;
+        let (world, book, manager) = platform(shards, Timing::INSTANT, Version::V0_28).await;
         let options = kcp_provider_runtime::runtime::Options { credentials: world.credentials(manager), ..world.options() };
         world.run_with(options, |runtime| runtime.serve(Scheduler::new).serve(Readiness::new));
         Self { world, book, steps: 0, restart }

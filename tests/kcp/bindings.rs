@@ -83,6 +83,7 @@ async fn a_tenant_that_may_not_read_the_provider_workspace_gets_bindings_that_wo
         connect: ConnectArgs { kubeconfig: Some(file.clone()), workspace: Some(workspace.into()) },
         provider: provider.map(Into::into),
         disconnect_guard: false,
+        direct_writes: None,
     };
     let path = platform.connection.path.as_str();
     eventually("alice may look into her workspace", async || alice.list(&BINDINGS, "").await.is_ok()).await;
@@ -108,6 +109,7 @@ async fn a_tenant_that_may_not_read_the_provider_workspace_gets_bindings_that_wo
             connect: ConnectArgs { kubeconfig: Some(platform.folder().join("admin.kubeconfig")), workspace: None },
             provider: provider.map(Into::into),
             disconnect_guard: false,
+            direct_writes: None,
         };
         assert_eq!(read.binding().await.unwrap(), Bound { binding: bound.binding, warning: None });
     }

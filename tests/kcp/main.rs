@@ -11,6 +11,7 @@ mod backend;
 mod bindings;
 mod claims;
 mod deletion;
+mod direct;
 mod doctor;
 mod door;
 mod events;

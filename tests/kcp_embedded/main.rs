@@ -13,6 +13,8 @@ mod bindings;
 mod claims;
 #[path = "../kcp/deletion.rs"]
 mod deletion;
+#[path = "../kcp/direct.rs"]
+mod direct;
 #[path = "../kcp/doctor.rs"]
 mod doctor;
 #[path = "../kcp/door.rs"]

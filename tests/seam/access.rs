@@ -27,7 +27,7 @@ async fn world() -> World {
 }
 
 /// An identity that may use the export and no more, which no tenant's workspace knows.
-async fn identity(world: &World) -> Options {
+pub(crate) async fn identity(world: &World) -> Options {
     let provider = world.provider();
     for object in manager() {
         provider.apply(object).await;

@@ -9,6 +9,7 @@ mod bonds;
 mod caster;
 #[allow(dead_code, reason = "each target uses its part of it")]
 mod courier;
+mod direct;
 mod events;
 mod faults;
 #[path = "../invariants/furnish.rs"]

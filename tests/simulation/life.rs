@@ -7,7 +7,7 @@ use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::projection::Projection;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
-use kcp_provider_runtime::embedded::Timing;
+use kcp_provider_runtime::embedded::{Timing, Version};
 use kcp_provider_runtime::kcm::{Readiness, Scheduler};
 use kcp_provider_runtime::kit::faults::{Fault, Side};
 use kcp_provider_runtime::kit::trial::Trial;
@@ -27,8 +27,8 @@ pub(crate) struct Beginning {
 }
 
 /// Runs the manager, with reconcilers that can be made to fail.
-pub(crate) fn serve(world: &World, token: &str) {
-    let options = Options { credentials: world.credentials(token), ..world.options() };
+pub(crate) fn serve(world: &World, token: &str, direct_writes: bool) {
+    let options = Options { credentials: world.credentials(token), direct_writes, ..world.options() };
     let seam = world.seam();
     world.run_with(options, move |runtime| {
         runtime.serve(|inputs| seam.brittle(Scheduler::new(inputs))).serve(|inputs| seam.brittle(Readiness::new(inputs)))
@@ -66,7 +66,7 @@ async fn changed(acme: &Workspace) {
 
 async fn told(world: &World, beginning: &Beginning, names: &[&str]) {
     let book = observe(world, beginning.checker.clone().in_trouble());
-    serve(world, &beginning.token);
+    serve(world, &beginning.token, false);
     let (acme, began) = (world.tenant("acme"), world.now());
     for name in names {
         acme.apply(order(name)).await;
@@ -126,7 +126,7 @@ pub(crate) fn trial(names: &'static [&'static str]) -> Trial<impl AsyncFn(&World
     let beginning: Arc<Mutex<Beginning>> = Arc::default();
     let made = beginning.clone();
     let prepare = async move || {
-        let (world, book, token) = platform(1, Timing::INSTANT).await;
+        let (world, book, token) = platform(1, Timing::INSTANT, Version::V0_28).await;
         let acme = world.workspace("acme").await;
         acme.apply(samples::tenant()[0].clone()).await;
         let checker = book.lock().checker.clone();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kcp_provider_runtime::api::condition::ConditionStatus::True;
 use kcp_provider_runtime::api::manifest::samples;
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
-use kcp_provider_runtime::embedded::Timing;
+use kcp_provider_runtime::embedded::{Timing, Version};
 use kcp_provider_runtime::kit::World;
 use kcp_provider_runtime::kit::faults::Plan;
 use kcp_provider_runtime::kit::trial::Trial;
@@ -24,7 +24,7 @@ const CLUSTERS: u32 = 10;
 const MEASURED: Duration = Duration::from_secs(10);
 
 async fn told(world: &World, token: &str) {
-    serve(world, token);
+    serve(world, token, false);
     let names: Vec<String> = (0..CLUSTERS).map(|at| format!("cluster-{at}")).collect();
     for tenant in TENANTS.map(|tenant| world.tenant(tenant)) {
         for name in &names {
@@ -53,7 +53,7 @@ pub(crate) fn measure() -> bool {
     let token: Arc<Mutex<String>> = Arc::default();
     let made = token.clone();
     let prepare = async move || {
-        let (world, _, token) = platform(1, Timing::INSTANT).await;
+        let (world, _, token) = platform(1, Timing::INSTANT, Version::V0_28).await;
         for tenant in TENANTS {
             world.workspace(tenant).await.apply(samples::tenant()[0].clone()).await;
         }

@@ -9,8 +9,8 @@ use http::Method;
 use jiff::SignedDuration;
 use kcp_provider_runtime::api::manifest::binding::binding;
 use kcp_provider_runtime::api::manifest::export::Claim;
-use kcp_provider_runtime::api::manifest::{export, samples};
-use kcp_provider_runtime::embedded::Timing;
+use kcp_provider_runtime::api::manifest::{export, rbac, samples};
+use kcp_provider_runtime::embedded::{Timing, Version};
 use kcp_provider_runtime::kit::faults::{Chaos, Fault};
 use kcp_provider_runtime::kit::trial::{Played, Trial};
 use kcp_provider_runtime::kit::{Client, Workspace, World};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::life::{Beginning, at_rest, serve, sound};
-use crate::platform::{DEMO, PROVIDER, TENANT, observe, platform};
+use crate::platform::{DEMO, PROVIDER, TENANT, manager, observe, platform};
 
 const TENANTS: [&str; 5] = ["acme", "bolt", "corp", "dune", "evil"];
 const NAMES: [&str; 4] = ["a", "b", "c", "demo"];
@@ -41,14 +41,14 @@ const LAZY: Timing =
 /// Longer than any pause after which something is looked at again: five minutes of backoff, of requeue, and the poll.
 const PATIENCE: Duration = Duration::from_mins(11);
 
-/// The trial of all swarms over this many shards: what happens follows from a seed.
+/// The trials of all swarms, over one shard and two, and with a manager that writes past the virtual workspace: what happens follows from a seed.
 pub(crate) struct Swarm {
     trials: Vec<Box<dyn Fn(u64) -> Played + Sync + Send>>,
 }
 
 impl Swarm {
     pub(crate) fn new() -> Self {
-        Self { trials: (1..=2).map(trial).collect() }
+        Self { trials: vec![trial(1, false), trial(2, false), trial(2, true)] }
     }
 
     /// One run.
@@ -58,11 +58,15 @@ impl Swarm {
     }
 }
 
-fn trial(shards: usize) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
+/// Tenants who let a manager in that writes directly, at the beginning: others make it go through the virtual workspace.
+const OPEN: [&str; 3] = ["acme", "corp", "evil"];
+
+fn trial(shards: usize, direct: bool) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
     let beginning: Arc<Mutex<Beginning>> = Arc::default();
     let made = beginning.clone();
     let prepare = async move || {
-        let (world, book, token) = platform(shards, LAZY).await;
+        let version = if direct { Version::V0_31 } else { Version::V0_28 };
+        let (world, book, token) = platform(shards, LAZY, version).await;
         for offering in [("hcloud-small", "hcloud", ["c-2-4", "m-4-16"]), ("aws-any", "aws", ["m-4-16", "x-16-64"])] {
             world.provider().apply(self::offering(offering.0, offering.1, &offering.2)).await;
         }
@@ -72,6 +76,9 @@ fn trial(shards: usize) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
         for tenant in TENANTS {
             let workspace = world.workspace(tenant).await;
             for role in admin_of_its_workspace() {
+                workspace.apply(role).await;
+            }
+            for role in rbac::direct_access(&manager(&world)).into_iter().filter(|_| direct && OPEN.contains(&tenant)) {
                 workspace.apply(role).await;
             }
         }
@@ -84,7 +91,7 @@ fn trial(shards: usize) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
     };
     let story = async move |world: &World| {
         let beginning = beginning.lock().clone();
-        told(world, &beginning).await;
+        told(world, &beginning, direct).await;
     };
     let trial = Trial::new(prepare, story);
     Box::new(move |seed| trial.play_seed(seed))
@@ -125,10 +132,10 @@ struct Days<'a> {
     dice: Dice,
 }
 
-async fn told(world: &World, beginning: &Beginning) {
+async fn told(world: &World, beginning: &Beginning, direct: bool) {
     let mut dice = Dice::new(world.seed(), 0);
     let book = observe(world, beginning.checker.clone().in_trouble().with_clocks(CLOCKS.map(SignedDuration::from_secs)));
-    serve(world, &beginning.token);
+    serve(world, &beginning.token, direct);
     let minutes = 1 + dice.below(5);
     let lasts = Duration::from_mins(minutes);
     let faults: BTreeSet<Fault> = Fault::all().into_iter().filter(|_| dice.percent(40)).collect();

@@ -20,6 +20,9 @@ pub const EXPORTS_ROLE: &str = "kcm-exports";
 pub const WORKLOADS_ROLE: &str = "workload-clusters";
 /// What the maximal permission policy leaves to tenants.
 pub const TENANT_POLICY_ROLE: &str = "kubernetes.edge-connect.eu:tenant-policy";
+/// What lets a manager write to tenants' workspaces past the virtual workspace: the same name in the provider workspace, where it is a part of the
+/// maximal permission policy, and in each tenant's.
+pub const DIRECT_WRITES_ROLE: &str = "kubernetes.edge-connect.eu:direct-writes";
 /// What lets tenants bind the export and use the workspace type.
 pub const BIND_ROLE: &str = "kubernetes.edge-connect.eu:bind";
 /// What kcp puts before a user or group when it asks for the maximal permission policy.
@@ -41,6 +44,26 @@ pub fn tenant_policy() -> [Value; 2] {
         { "apiGroups": [provider::GROUP], "resources": ["providers"], "verbs": ["*"] },
     ]);
     granted(TENANT_POLICY_ROLE, &rules, &group(&format!("{POLICY_PREFIX}system:authenticated")))
+}
+
+/// What the maximal permission policy leaves besides to the manager that kcp knows as `user`, where it writes to workspaces directly.
+pub fn direct_policy(user_name: &str) -> [Value; 2] {
+    granted(DIRECT_WRITES_ROLE, &direct_rules().into(), &user(&format!("{POLICY_PREFIX}{user_name}")))
+}
+
+/// What a tenant grants that manager in its workspace, besides coming in: what it writes through the virtual workspace anyway.
+pub fn direct_access(user_name: &str) -> [Value; 2] {
+    let enter = json!({ "nonResourceURLs": ["/"], "verbs": ["access"] });
+    let rules: Vec<Value> = std::iter::once(enter).chain(direct_rules()).collect();
+    granted(DIRECT_WRITES_ROLE, &rules.into(), &user(user_name))
+}
+
+fn direct_rules() -> Vec<Value> {
+    vec![
+        json!({ "apiGroups": [tenant::GROUP], "resources": ["kubernetesclusters"], "verbs": ["update"] }),
+        json!({ "apiGroups": [tenant::GROUP], "resources": ["kubernetesclusters/status"], "verbs": ["patch"] }),
+        json!({ "apiGroups": [projection::GROUP], "resources": ["kubernetesclusters"], "verbs": ["create", "update", "delete"] }),
+    ]
 }
 
 /// Everybody who can log in may bind the export and create workspaces of the type. Narrow the binding's subjects to choose tenants.

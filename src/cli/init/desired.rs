@@ -20,7 +20,9 @@ pub fn crds() -> Vec<Desired> {
 }
 
 /// Everything but the kinds and the exports, for the provider workspace at `path`.
-pub fn workspace(path: &str, manage_exports: bool) -> Vec<Desired> {
+///
+/// `direct` is whom kcp takes the manager for where it writes to workspaces directly.
+pub fn workspace(path: &str, manage_exports: bool, direct: Option<&str>) -> Vec<Desired> {
     let [bind_role, bind_binding] = rbac::bind();
     let mut desired: Vec<Desired> = rbac::tenant_policy().into_iter().chain([bind_role]).map(kept).collect();
     // Who may bind is the operator's choice from the first run on.
@@ -30,6 +32,7 @@ pub fn workspace(path: &str, manage_exports: bool) -> Vec<Desired> {
     if manage_exports {
         desired.extend(rbac::manager_exports().map(kept));
     }
+    desired.extend(direct.map(rbac::direct_policy).into_iter().flatten().map(kept));
     desired.push(seeded(samples::provider_config()));
     desired
 }

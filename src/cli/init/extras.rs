@@ -1,4 +1,5 @@
-//! What an operator may ask of `kcm init` besides: marks on the export, the guard's claims, and old schemas collected.
+//! What an operator may ask of `kcm init` besides: marks on the export, the guard's claims, a manager that writes directly, and old schemas
+//! collected.
 //!
 //! Pure: from arguments to what the export should hold.
 
@@ -21,6 +22,10 @@ pub struct Extras {
     /// refuses to delete the binding while clusters live there. The claims stay in later runs
     #[arg(long, conflicts_with = "provider")]
     pub disconnect_guard: bool,
+    /// Also let this user, whom kcp takes the manager for, write to workspaces directly, where their tenants let it in: for `kcm run --direct-writes`.
+    /// The grant stays in later runs
+    #[arg(long, value_name = "USER", conflicts_with = "provider")]
+    pub direct_writes: Option<String>,
     /// Fail if it cannot be told whether an old schema is unused. Without this flag old schemas that are proven unused go too, others stay
     #[arg(long, conflicts_with = "provider")]
     pub prune_schemas: bool,

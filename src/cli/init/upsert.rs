@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn every_object_that_init_writes_has_an_address() {
         let door = desired::door("root:p", &Door::new("otc", "hash").unwrap());
-        for desired in [desired::exports(), desired::crds(), desired::workspace("root:p", true), door].concat() {
+        for desired in [desired::exports(), desired::crds(), desired::workspace("root:p", true, Some("u")), door].concat() {
             let (resource, namespace, name) = address(&desired.object).unwrap();
             assert!(!name.is_empty() && !resource.version.is_empty());
             assert_eq!(namespace.is_empty(), desired.object["kind"] != "ServiceAccount", "{resource:?}");

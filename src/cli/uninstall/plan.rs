@@ -114,7 +114,7 @@ pub fn schema(schema: &Value, others: &[&Value]) -> Removal {
 
 /// What lets tenants in and the manager work, and the manager's identity.
 pub fn roles() -> Vec<Removal> {
-    let pairs = [rbac::bind(), rbac::tenant_policy(), rbac::manager_exports(), rbac::manager()];
+    let pairs = [rbac::bind(), rbac::direct_policy(""), rbac::tenant_policy(), rbac::manager_exports(), rbac::manager()];
     // A binding goes before its role: a binding without one grants nothing, and shows as broken.
     let mut removals: Vec<Removal> = pairs.iter().flat_map(|pair| pair.iter().rev().map(role)).collect();
     removals.extend(identity(rbac::MANAGER_NAMESPACE, rbac::MANAGER));
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn everything_that_init_makes_goes_or_says_why_it_stays() {
         let removals: Vec<Removal> = [door(&otc()), vec![export()], roles(), catalog(true)].concat();
-        let all = [desired::exports(), desired::crds(), desired::workspace("root:p", true), desired::door("root:p", &otc())].concat();
+        let all =
+            [desired::exports(), desired::crds(), desired::workspace("root:p", true, Some("u")), desired::door("root:p", &otc())].concat();
         for object in all.iter().map(|desired| &desired.object) {
             let name = object["metadata"]["name"].as_str().unwrap();
             // The type stays and schemas are found by listing; a configuration goes with its kind.

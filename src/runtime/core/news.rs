@@ -89,11 +89,17 @@ impl Core {
                     }
                     self.remove_object(now, kind, shard, &key, None);
                 }
+                let mut changed = Vec::new();
                 for raw in items {
                     let Some(key) = key(role, &raw) else { continue };
                     if self.objects.replace(kind, &key, shard, raw) {
-                        self.object_changed(now, kind, &key, class);
+                        self.take_change(now, kind, &key);
+                        changed.push(key);
                     }
+                }
+                // One reconciler after the other: what a later one says is mostly of what an earlier one does, and nobody waits for it first.
+                for actor in 0..self.actors.len() {
+                    changed.iter().for_each(|key| self.wake_one(now, actor, kind, key, class));
                 }
             }
             Role::Names(shard, kind) => self.reset_names(now, shard, kind, &items),
@@ -180,6 +186,12 @@ impl Core {
     }
 
     fn object_changed(&mut self, now: Moment, kind: KindRef, key: &ObjectKey, class: Class) {
+        self.take_change(now, kind, key);
+        self.wake(now, kind, key, class);
+    }
+
+    /// Everything that follows from a change, but for whom it wakes.
+    fn take_change(&mut self, now: Moment, kind: KindRef, key: &ObjectKey) {
         if let Some(entry) = self.objects.get(kind, key) {
             for actor in self.actors.iter_mut().filter(|actor| actor.kind == kind) {
                 actor.index.subscribe(key, actor.served.topics(&entry.raw));
@@ -187,7 +199,6 @@ impl Core {
         }
         self.count_anew(now, kind, key);
         self.look_for_all(kind, key);
-        self.wake(now, kind, key, class);
         if self.objects.settle(kind, key, None) {
             self.unblock(now, key);
         }
@@ -237,20 +248,25 @@ impl Core {
     /// Queues whoever reads this object: its own reconcilers, and those of the object it is a child of.
     fn wake(&mut self, now: Moment, kind: KindRef, key: &ObjectKey, class: Class) {
         for actor in 0..self.actors.len() {
-            let state = &self.actors[actor];
-            if state.kind != kind && !state.children.contains(&kind) {
-                continue;
-            }
-            let Ok(actor) = u8::try_from(actor) else { continue };
-            let asked = self.objects.get(kind, key).is_some_and(|entry| entry.raw.operation == Operation::Reconcile);
-            if asked && self.actors[usize::from(actor)].kind == kind && self.actors[usize::from(actor)].index.holds(key) {
-                // Whoever asks for it doubts what was read so far.
-                let work = Work { actor, key: key.clone() };
-                self.want_fresh(now, &work, now.mono);
-                self.rechecks.wait(work, now.mono, now.mono);
-            } else {
-                self.enqueue(now, actor, key, class);
-            }
+            self.wake_one(now, actor, kind, key, class);
+        }
+    }
+
+    fn wake_one(&mut self, now: Moment, actor: usize, kind: KindRef, key: &ObjectKey, class: Class) {
+        let state = &self.actors[actor];
+        if state.kind != kind && !state.children.contains(&kind) {
+            return;
+        }
+        let (is_own, holds) = (state.kind == kind, state.index.holds(key));
+        let Ok(actor) = u8::try_from(actor) else { return };
+        let asked = self.objects.get(kind, key).is_some_and(|entry| entry.raw.operation == Operation::Reconcile);
+        if asked && is_own && holds {
+            // Whoever asks for it doubts what was read so far.
+            let work = Work { actor, key: key.clone() };
+            self.want_fresh(now, &work, now.mono);
+            self.rechecks.wait(work, now.mono, now.mono);
+        } else {
+            self.enqueue(now, actor, key, class);
         }
     }
 }

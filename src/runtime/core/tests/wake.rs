@@ -137,3 +137,14 @@ fn an_object_without_a_workspace_is_nobodys() {
     assert_eq!(world.upsert(&things(), raw("", "x", 1, json!({}))), []);
     assert_eq!(world.core.objects.len(THING), 0);
 }
+
+#[test]
+fn what_a_list_brings_goes_to_one_reconciler_after_the_other() {
+    let mut world = World::ready(&[Fake::new("first"), Fake::new("second")]);
+    let mut order = world.reset(&things(), ["x", "y", "z"].map(|name| raw("a", name, 1, json!({}))).to_vec());
+    while let Some(next) = order.iter().find(|work| world.running.contains_key(*work)).cloned() {
+        order.extend(world.end(&next, settled()));
+    }
+    let expected: Vec<Work> = [0, 1].into_iter().flat_map(|actor| ["x", "y", "z"].map(|name| work(actor, "a", name))).collect();
+    assert_eq!(order, expected);
+}
