@@ -294,7 +294,7 @@ async fn a_workspace_of_the_type_has_the_kinds_and_each_door_from_the_start() {
         }
     }
     accepted.sort();
-    let expected = [(export::EXPORT.to_owned(), vec![true; 2]), ("otc.provider.kubernetes.edge-connect.eu".to_owned(), vec![true; 3])];
+    let expected = [(export::EXPORT.to_owned(), vec![true; 2]), ("otc.provider.kubernetes.edge-connect.eu".to_owned(), vec![true; 4])];
     assert_eq!(accepted, expected);
 }
 
@@ -330,6 +330,8 @@ async fn a_providers_door_lets_its_controller_report_and_nothing_else() {
     assert_eq!(code(provider.create(&PROJECTIONS, "default", &another).await), Some(403), "it creates no projection");
     assert!(provider.delete(&PROJECTIONS, "default", "demo").await.unwrap_err().is_forbidden(), "and deletes none");
     assert!(provider.list(&SECRETS, "default").await.unwrap_err().is_forbidden(), "it reads Secrets by name only");
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "planted" } });
+    assert_eq!(code(provider.create(&SECRETS, "default", &secret).await), Some(403), "it makes none, though it makes events");
     assert!(provider.get(&CLUSTERS, "default", "demo").await.is_err(), "the tenant's kind is behind another door");
 }
 

@@ -14,8 +14,10 @@ use crate::api::{projection, provider};
 /// The `ServiceAccount` of a provider's controller, in the provider's own namespace.
 pub const CONTROLLER: &str = "controller";
 
-/// What `apiexports/content` grants through the door: the union of the claims' verbs.
-const VERBS: [&str; 5] = ["get", "list", "watch", "update", "patch"];
+/// What `apiexports/content` grants through the door: the union of the claims' verbs. A verb alone gives nothing: kcp asks for the claim besides.
+const VERBS: [&str; 6] = ["get", "list", "watch", "create", "update", "patch"];
+/// What a provider does with projections: it makes none and deletes none.
+const OF_PROJECTIONS: [&str; 5] = ["get", "list", "watch", "update", "patch"];
 
 /// A provider's door. The name is the Provider's name: a DNS label of at most 40 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +49,17 @@ impl Door {
         format!("provider-{}", self.provider)
     }
 
-    /// The claims: projections and their status, `Provider`, and Secrets by name.
+    /// The claims: projections and their status, `Provider`, Secrets by name, and to write events.
+    ///
+    /// Events are claimed from the start, since a claim that is added later enters no workspace by itself. Whoever rejects that one is served as
+    /// before, and reads conditions instead.
     pub fn claims(&self) -> Vec<Claim> {
         let hash = Some(self.identity_hash.clone());
         vec![
-            Claim { group: projection::GROUP, resource: "kubernetesclusters", verbs: &VERBS, identity_hash: hash.clone() },
+            Claim { group: projection::GROUP, resource: "kubernetesclusters", verbs: &OF_PROJECTIONS, identity_hash: hash.clone() },
             Claim { group: provider::GROUP, resource: "providers", verbs: &["get", "list", "watch"], identity_hash: hash },
             Claim { group: "", resource: "secrets", verbs: &["get"], identity_hash: None },
+            Claim { group: "", resource: "events", verbs: &["create", "patch"], identity_hash: None },
         ]
     }
 
@@ -105,9 +111,18 @@ mod tests {
     }
 
     #[test]
-    fn the_content_grant_covers_every_claimed_verb() {
-        for claim in Door::new("otc", "hash").unwrap().claims() {
+    fn the_content_grant_covers_every_claimed_verb_and_no_other() {
+        let claims = Door::new("otc", "hash").unwrap().claims();
+        for claim in &claims {
             assert!(claim.verbs.iter().all(|verb| VERBS.contains(verb)), "{claim:?}");
         }
+        assert!(VERBS.iter().all(|verb| claims.iter().any(|claim| claim.verbs.contains(verb))), "{VERBS:?}");
+    }
+
+    #[test]
+    fn a_provider_writes_events_and_makes_nothing_else() {
+        let creates = |claim: &&Claim| claim.verbs.contains(&"create") || claim.verbs.contains(&"delete");
+        let found: Vec<Claim> = Door::new("otc", "hash").unwrap().claims().iter().filter(creates).cloned().collect();
+        assert_eq!(found, [Claim { group: "", resource: "events", verbs: &["create", "patch"], identity_hash: None }]);
     }
 }
