@@ -30,7 +30,9 @@ mod workload;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch as state;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +54,12 @@ use served::Served;
 use shell::Outside;
 use transport::Transport;
 use workload::Workloads;
+
+/// How long an object must have been absent before its external work is ended, when nobody says otherwise: longer than a server takes to start, a
+/// workspace to move to another shard, or an operator to see that an export was changed by mistake.
+pub const DEFAULT_ABSENCE_GRACE: Duration = Duration::from_mins(15);
+/// What may be set in its place.
+const ABSENCE_GRACES: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_hours(30 * 24);
 
 /// How a runtime is set up: what it needs in [`Options::new`], the rest as fields with defaults.
 #[derive(Clone, Debug)]
@@ -79,6 +87,12 @@ pub struct Options {
     pub direct_writes: bool,
     /// The namespace of the provider workspace that holds the Secrets of workload clusters and the index of external work. Default `kcm-system`.
     pub workload_namespace: String,
+    /// How long an object must have been absent without doubt before the external work that is recorded for it is ended. Default
+    /// [`DEFAULT_ABSENCE_GRACE`], and counted anew when the process starts.
+    ///
+    /// From 5 s to 30 days, else [`Runtime::run`] refuses to start. Below, an absence proves nothing: bindings and objects are told by watches of
+    /// their own, of which one may be seconds behind another. Above, no process lives long enough for it.
+    pub absence_grace: Duration,
     /// Servers of this process, by the URL that kubeconfigs of workload clusters have for them. Default none.
     pub wires: BTreeMap<String, Wire>,
     /// Where `/readyz`, `/livez` and `/metrics` are served; `None` for nowhere.
@@ -102,11 +116,19 @@ impl Options {
             requests: 64,
             direct_writes: false,
             workload_namespace: MANAGER_NAMESPACE.into(),
+            absence_grace: DEFAULT_ABSENCE_GRACE,
             wires: BTreeMap::new(),
             admin: None,
             origin: None,
             preflight: None,
         }
+    }
+
+    /// What keeps them from being used at all.
+    fn problem(&self) -> Option<String> {
+        let (grace, [least, most]) = (self.absence_grace, [ABSENCE_GRACES.start(), ABSENCE_GRACES.end()].map(Duration::as_secs));
+        let fits = ABSENCE_GRACES.contains(&grace);
+        (!fits).then(|| format!("absence_grace is {grace:?}, and must be from {least} s to {most} s"))
     }
 
     /// Names the provider workspace.
@@ -226,6 +248,9 @@ impl Runtime {
     /// When it cannot start, or when a part ends that must not; a lost server is no error, it is waited for.
     pub async fn run(self) -> Result<(), RunError> {
         let Self { options, actors, stop, overview, metrics } = self;
+        if let Some(problem) = options.problem() {
+            return Err(RunError::Start(problem));
+        }
         let transport = Arc::new(Transport::new(options.credentials, options.requests).await.map_err(RunError::Start)?);
         let provider_base = provider_base(transport.server(), options.workspace.as_deref()).map_err(RunError::Start)?;
         if let Some(preflight) = &options.preflight {
@@ -243,6 +268,7 @@ impl Runtime {
             namespace: options.workload_namespace.into(),
             overrides: options.endpoint_overrides,
             workers: options.workers,
+            absence_grace: options.absence_grace,
         };
         let clock = Clock::new(options.origin.unwrap_or_else(Origin::here));
         let workloads = Arc::new(Workloads::new(options.wires, options.requests));

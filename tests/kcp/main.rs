@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+mod absence;
 mod access;
 mod asked;
 mod backend;

@@ -1,14 +1,15 @@
 //! Work on workload clusters, by a provider that is the manager's identity with the opt-in role; another workspace stands for the cluster.
 
 #[path = "../seam/caster.rs"]
-mod caster;
+pub(crate) mod caster;
 
 use std::collections::BTreeSet;
 
 use kcp_provider_runtime::api::manifest::rbac::{self, MANAGER, MANAGER_NAMESPACE};
 use kcp_provider_runtime::api::tenant::KubernetesCluster;
 use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
-use kcp_provider_runtime::runtime::{Handle, RunError, Runtime};
+use kcp_provider_runtime::reconciler::Inputs;
+use kcp_provider_runtime::runtime::{Handle, Options, RunError, Runtime};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -21,18 +22,33 @@ pub(crate) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 pub(crate) const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "roles");
 pub(crate) const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "rolebindings");
 
+/// What runs, and its end.
+pub(crate) type Running = (Handle, JoinHandle<Result<(), RunError>>);
+
 /// A provider in this process, with the rights that the manifests give it.
-pub(crate) async fn caster(platform: &Platform) -> (Handle, JoinHandle<Result<(), RunError>>) {
-    let options = platform.options().await;
+pub(crate) async fn caster(platform: &Platform) -> Running {
+    grant(platform).await;
+    let (mut handle, task) = start(platform.options().await, Caster::new);
+    ready(&mut handle).await;
+    (handle, task)
+}
+
+/// Gives the manager's identity what a provider needs besides whose work is on workload clusters.
+pub(crate) async fn grant(platform: &Platform) {
     for (resource, object) in [&ROLES, &ROLE_BINDINGS].into_iter().zip(rbac::workloads(MANAGER_NAMESPACE, (MANAGER_NAMESPACE, MANAGER))) {
         platform.client().create(resource, MANAGER_NAMESPACE, &object).await.unwrap();
     }
-    let runtime = Runtime::new(options).serve(Caster::<KubernetesCluster>::new);
-    let mut handle = runtime.handle();
-    let task = tokio::spawn(runtime.run());
+}
+
+/// Starts a provider, which may never be ready.
+pub(crate) fn start(options: Options, build: fn(&mut Inputs<KubernetesCluster>) -> Caster<KubernetesCluster>) -> Running {
+    let runtime = Runtime::new(options).serve(build);
+    (runtime.handle(), tokio::spawn(runtime.run()))
+}
+
+pub(crate) async fn ready(handle: &mut Handle) {
     let ready = tokio::time::timeout(SOON, handle.ready()).await;
     ready.unwrap_or_else(|_| panic!("the rights are not enough: {:?}", handle.missing()));
-    (handle, task)
 }
 
 /// Puts the kubeconfig of this client into the pool, or in place of the one that is there.

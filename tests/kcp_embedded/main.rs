@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+#[path = "../kcp/absence.rs"]
+mod absence;
 #[path = "../kcp/access.rs"]
 mod access;
 #[path = "../kcp/asked.rs"]

@@ -14,7 +14,7 @@ use kcp_provider_runtime::embedded::{ADMIN, Options as Profile};
 use kcp_provider_runtime::kit::trial::under_every_fault;
 use kcp_provider_runtime::kit::{Sent, Workspace, World};
 use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Inputs, Reconciler, Report, ReportedCondition};
-use kcp_provider_runtime::runtime::{Body, Credentials, Options, Wire};
+use kcp_provider_runtime::runtime::{Body, Credentials, Options, RunError, Runtime, Wire};
 use parking_lot::Mutex;
 use serde_json::json;
 use tower::Service as _;
@@ -129,6 +129,30 @@ async fn the_work_of_an_object_is_not_ended_under_a_later_one_of_its_name() {
     world.advance(LONG).await;
     world.advance(LONG).await;
     assert_eq!((cast(&one, &acme, "car").await, index(&world).await.len()), (None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_long_an_absence_lasts_is_the_providers_choice_within_reason() {
+    let world = world_of(toys()).await;
+    let (one, acme) = (world.workload_cluster("one").await, world.workspace("acme").await);
+    let with = |grace| Options { absence_grace: grace, ..world.options() };
+    for grace in [Duration::ZERO, Duration::from_millis(4999), Duration::from_hours(30 * 24 + 1), Duration::MAX] {
+        let refused = Runtime::new(with(grace)).serve(careless).run().await.unwrap_err();
+        assert!(matches!(&refused, RunError::Start(why) if why.contains("absence_grace")), "{grace:?}: {refused}");
+    }
+    for (name, grace) in [("car", Duration::from_secs(20)), ("kite", Duration::from_hours(2))] {
+        world.run_with(with(grace), |runtime| runtime.serve(careless));
+        acme.apply(toy(name, "red")).await;
+        acme.condition::<Toy>(name, "Cast", True, "Cast").await;
+        world.settled().await;
+        acme.delete::<Toy>(name).await;
+        acme.gone::<Toy>(name).await;
+        world.advance(grace.checked_sub(Duration::from_secs(1)).unwrap()).await;
+        assert!(cast(&one, &acme, name).await.is_some(), "not before {grace:?}");
+        world.advance(Duration::from_secs(10)).await;
+        assert_eq!((cast(&one, &acme, name).await, index(&world).await), (None, vec![]), "after {grace:?}");
+        world.stop().await;
+    }
 }
 
 /// A provider whose work is somewhere else: in a list of names.

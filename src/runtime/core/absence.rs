@@ -21,11 +21,8 @@ use super::calls::Begun;
 use super::streams::{Role, ShardId, Stream};
 use super::{Core, Run};
 
-/// How long an absence lasts before its work is ended: longer than a server takes to start, a workspace to move to another shard, or an operator
-/// to see that an export was changed by mistake. It is counted anew when the process starts.
-const GRACE: Duration = Duration::from_mins(15);
-/// Between two looks at work whose end is wanted, or would be were there no doubt.
-const AGAIN: Duration = Duration::from_mins(5);
+/// Between two looks at work whose end is wanted, or would be were there no doubt: this part of the grace, five minutes of the default.
+const AGAIN: u32 = 3;
 
 /// Why an object is not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +53,10 @@ impl Absence {
 }
 
 /// Records whose objects are not seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Absences {
+    /// How long an absence lasts before its work is ended. It is counted anew when the process starts.
+    grace: Duration,
     /// Those of which it was not clear yet that they are absent, by their reconciler.
     unclear: BTreeMap<u8, BTreeSet<Box<str>>>,
     /// Since when the others are.
@@ -67,6 +66,10 @@ pub(super) struct Absences {
 }
 
 impl Absences {
+    pub(super) fn new(grace: Duration) -> Self {
+        Self { grace, unclear: BTreeMap::new(), since: BTreeMap::new(), due: BTreeSet::new() }
+    }
+
     fn miss(&mut self, actor: u8, record: &str) {
         if !self.since.contains_key(record) {
             self.unclear.entry(actor).or_default().insert(record.into());
@@ -85,7 +88,7 @@ impl Absences {
 
     fn begin(&mut self, record: Box<str>, now: Duration) {
         self.since.insert(record.clone(), now);
-        self.due.insert((now + GRACE, record));
+        self.due.insert((now + self.grace, record));
     }
 
     /// Takes out what is due.
@@ -102,7 +105,7 @@ impl Absences {
     }
 
     fn has_lasted(&self, record: &str, now: Duration) -> bool {
-        self.since.get(record).is_some_and(|since| *since + GRACE <= now)
+        self.since.get(record).is_some_and(|since| *since + self.grace <= now)
     }
 
     pub(super) fn next(&self) -> Option<Duration> {
@@ -182,8 +185,9 @@ impl Core {
                 self.absences.begin(record, now.mono);
             }
         }
+        let again = now.mono + self.absences.grace / AGAIN;
         for record in self.absences.due(now.mono) {
-            self.absences.due.insert((now.mono + AGAIN, record.clone()));
+            self.absences.due.insert((again, record.clone()));
             let Some(work) = self.works.get(&record).and_then(|known| self.works.work(known)) else { continue };
             // Its name may be that of a later object by now, whose work may have the same names: that one goes first.
             if self.objects.get(self.actors[usize::from(work.actor)].kind, &work.key).is_some() {

@@ -76,6 +76,8 @@ pub(crate) struct Setup {
     pub(crate) overrides: Vec<(String, String)>,
     /// Calls under way at once.
     pub(crate) workers: usize,
+    /// How long an object must have been absent before its external work is ended.
+    pub(crate) absence_grace: Duration,
 }
 
 /// What happened.
@@ -189,6 +191,7 @@ impl Core {
         let mut core = Self {
             queue: Queue::new(Settings::new(setup.workers)),
             works: Works::new(setup.export.clone()),
+            absences: Absences::new(setup.absence_grace),
             setup,
             actors,
             streams: Streams::default(),
@@ -199,7 +202,6 @@ impl Core {
             platform: Platform::default(),
             paths: Paths::default(),
             pool: Pool::default(),
-            absences: Absences::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
             parked: BTreeMap::new(),

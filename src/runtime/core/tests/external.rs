@@ -4,7 +4,7 @@ use super::*;
 use crate::api::reason::Reason;
 use crate::runtime::external::{CONFIG_MAP, Entry, Lack, SECRET};
 
-const GRACE: Duration = Duration::from_mins(15);
+const GRACE: Duration = DEFAULT_ABSENCE_GRACE;
 const ALMOST: Duration = Duration::from_secs(15 * 60 - 1);
 
 fn near(kind: KindRef) -> String {

@@ -30,6 +30,7 @@ use crate::api::kcp::{BINDING, ENDPOINT_SLICE};
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::reconciler::{Actor, AnyView, External, NameChange, Objects, Topic};
+use crate::runtime::DEFAULT_ABSENCE_GRACE;
 use crate::runtime::clock::Moment;
 use crate::runtime::port::Written;
 use crate::runtime::queue::{Outcome, Work};
@@ -232,6 +233,7 @@ impl World {
             namespace: Arc::from("kcm-system"),
             overrides: Vec::new(),
             workers: 64,
+            absence_grace: DEFAULT_ABSENCE_GRACE,
         };
         let mut world = Self {
             core: Core::new(setup, moment(Duration::ZERO)),
