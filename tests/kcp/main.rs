@@ -11,6 +11,7 @@ mod asked;
 mod backend;
 mod bindings;
 mod claims;
+mod configured;
 mod deletion;
 mod direct;
 mod doctor;

@@ -13,6 +13,8 @@ mod backend;
 mod bindings;
 #[path = "../kcp/claims.rs"]
 mod claims;
+#[path = "../kcp/configured.rs"]
+mod configured;
 #[path = "../kcp/deletion.rs"]
 mod deletion;
 #[path = "../kcp/direct.rs"]

@@ -1,19 +1,15 @@
 //! What is asked of the runtime about objects: one of each workspace, to look once more, to leave it alone, and to delete without a configuration.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True, Unknown};
 use kcp_provider_runtime::api::meta::{Kind as _, OPERATION_ANNOTATION};
-use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::kit::trial::under_every_fault;
 use kcp_provider_runtime::kit::{Resource, Workspace, World};
-use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Reconciler, Report, ReportedCondition};
 use serde_json::json;
 
+use crate::keeper::{Keeper, Ledger, PAINTS, deleted_with};
 use crate::provider::{Painter, Toy};
-use crate::strict::{PAINTS, Paints};
 use crate::{Calls, called, paint, toy, toys, world_of};
 
 fn paint_one(world: &World) -> Calls {
@@ -124,41 +120,15 @@ async fn what_is_to_be_looked_at_again_is_once_over_inputs_listed_afresh_and_the
     assert_eq!(world.writes(), [("update", 1)].into());
 }
 
-/// Keeps toys until they are deleted, and remembers with which brand of paint that was done.
-struct Keeper(Arc<Mutex<Vec<String>>>);
-
-#[async_trait]
-impl Reconciler for Keeper {
-    type Object = Toy;
-    type Config = Paints;
-    type Status = ();
-    type Error = CallError;
-
-    fn actor(&self) -> Actor {
-        Actor { name: "keeper", finalizer: Some("toys.test/kept"), conditions: &["Kept", "Clean"] }
-    }
-
-    async fn create_or_update(&self, ctx: &Context<Paints>, toy: &Toy) -> Result<Report, CallError> {
-        let _ = ctx.hold(toy, json!({})).await?;
-        let kept = ReportedCondition::new("Kept", true, Reason::Ready, format!("with {}", ctx.config.spec.brand));
-        Ok(Report::new(()).with(kept).with(ReportedCondition::new("Clean", true, Reason::Ready, "as new")))
-    }
-
-    async fn delete(&self, ctx: &Context<Paints>, _: &Toy) -> Result<Deletion, CallError> {
-        self.0.lock().unwrap().push(ctx.config.spec.brand.clone());
-        Ok(Deletion::Done)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn without_a_configuration_nothing_is_begun_and_what_was_begun_can_be_deleted() {
     let world = world_of(toys()).await;
     let paints = Resource::of(PAINTS, json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     world.provider().define(paints).await;
     let acme = world.workspace("acme").await;
-    let brands: Arc<Mutex<Vec<String>>> = Arc::default();
-    let told = brands.clone();
-    world.serve(move |_| Keeper(told.clone()));
+    let ledger = Ledger::default();
+    let told = ledger.clone();
+    world.serve(move |_| Keeper::<Toy>::new(told.clone()));
     for name in ["car", "kite"] {
         acme.apply(toy(name, "red")).await;
         acme.condition::<Toy>(name, "Kept", False, "ConfigUnavailable").await;
@@ -181,7 +151,7 @@ async fn without_a_configuration_nothing_is_begun_and_what_was_begun_can_be_dele
     world.ready().await;
     acme.delete::<Toy>("kite").await;
     acme.gone::<Toy>("kite").await;
-    assert_eq!(*brands.lock().unwrap(), ["Gloss", ""]);
+    assert_eq!(deleted_with(&ledger), ["Gloss", ""]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +171,7 @@ async fn a_changed_configuration_is_used_by_whatever_is_looked_at_a_second_later
     for at in 0..TOYS {
         acme.apply(toy(&format!("toy-{at:03}"), "red")).await;
     }
-    world.serve(|_| Keeper(Arc::default()));
+    world.serve(|_| Keeper::<Toy>::new(Ledger::default()));
     world.settled().await;
     world.forget_requests();
     let (changed, last) = (world.now(), format!("toy-{:03}", TOYS - 1));

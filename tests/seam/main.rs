@@ -16,6 +16,8 @@ mod faults;
 mod furnish;
 mod guard;
 mod kcm;
+#[allow(dead_code, reason = "each target uses its part of it")]
+mod keeper;
 mod preflight;
 mod provider;
 mod strict;
@@ -30,9 +32,10 @@ use std::time::Duration;
 
 use kcp_provider_runtime::api::condition::ConditionStatus::{False, True};
 use kcp_provider_runtime::kit::{Resource, Sent, Workspace, World};
+use keeper::PAINTS;
 use provider::{Painter, Toy};
 use serde_json::{Value, json};
-use strict::{PAINTS, Strict};
+use strict::Strict;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 

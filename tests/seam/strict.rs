@@ -1,41 +1,11 @@
-//! A provider that does nothing without a configuration.
+//! A provider that does nothing without a configuration, and owns a status field.
 
 use async_trait::async_trait;
-use kcp_provider_runtime::api::config::{FieldError, RuntimeSettings};
-use kcp_provider_runtime::api::meta::KindRef;
-use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, ProviderConfig, Reconciler, Report, no_settings};
-use serde::{Deserialize, Serialize};
+use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Reconciler, Report};
+use serde::Serialize;
 
+use crate::keeper::Paints;
 use crate::provider::Toy;
-
-pub(crate) const PAINTS: KindRef = KindRef { group: "toys.test", version: "v1", kind: "Paints", plural: "paints", namespaced: false };
-
-#[derive(Default, Deserialize)]
-pub(crate) struct Paints {
-    #[serde(default)]
-    pub(crate) spec: Spec,
-}
-
-#[derive(Default, Deserialize)]
-pub(crate) struct Spec {
-    pub(crate) brand: String,
-}
-
-impl ProviderConfig for Paints {
-    const KIND: Option<KindRef> = Some(PAINTS);
-
-    fn runtime(&self) -> &RuntimeSettings {
-        no_settings()
-    }
-
-    fn validate(&self) -> Result<(), Vec<FieldError>> {
-        Ok(())
-    }
-
-    fn absent() -> Option<Self> {
-        None
-    }
-}
 
 /// How often a toy was painted.
 #[derive(Serialize)]
