@@ -1,14 +1,19 @@
 //! `kcm doctor` beside what is really there.
 
+use kcp_provider_runtime::api::manifest::export::{Claim, access_claims};
 use kcp_provider_runtime::api::manifest::{export, rbac};
 use kcp_provider_runtime::cli::connect::ConnectArgs;
 use kcp_provider_runtime::cli::doctor::{DoctorArgs, Report, Status};
 use kcp_provider_runtime::cli::kcp_admin::Resource;
 use kcp_provider_runtime::cli::virtual_workspaces::EndpointArgs;
+use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use crate::backend::COURIER;
+use crate::support::Workspace;
 use crate::support::platform::{BINDINGS, EXPORTS, Platform, eventually};
 
+const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
 const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
 
 async fn examine(platform: &Platform, provider: Option<&str>) -> Report {
@@ -88,4 +93,74 @@ async fn the_manager_itself_may_ask_and_a_missing_export_is_named() {
     platform.client().delete(&EXPORTS, "", export::EXPORT).await.unwrap();
     let gone = examine(&platform, None).await;
     assert!(actions(&gone)[0].contains("there is no export kubernetes.edge-connect.eu: kcm init makes it"), "{gone}");
+}
+
+/// What is said of access: of the export, or of this workspace.
+fn access(report: &Report, workspace: Option<&Workspace>) -> Vec<(Status, String)> {
+    let place = workspace.map(|workspace| workspace.logical_cluster.as_str());
+    let of = report.checks.iter().filter(|check| check.check == "access" && check.workspace.as_deref() == place);
+    of.map(|check| (check.status, check.message.clone())).collect()
+}
+
+/// Grants a user this in a workspace, beside being let in.
+async fn grant(workspace: &Workspace, user: &str, rules: &[Value]) {
+    let rules = [rules, &[json!({"nonResourceURLs": ["/"], "verbs": ["access"]})]].concat();
+    let named = |kind: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": "courier"}});
+    let (mut role, mut binding) = (named("ClusterRole"), named("ClusterRoleBinding"));
+    role["rules"] = rules.into();
+    binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "courier"});
+    binding["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]);
+    workspace.client().create(&ROLES, "", &role).await.unwrap();
+    workspace.client().create(&ROLE_BINDINGS, "", &binding).await.unwrap();
+}
+
+#[tokio::test]
+async fn which_way_tokens_come_is_said_of_the_export_and_of_each_workspace_that_accepts_access() {
+    let platform = Platform::new().await;
+    let plain = examine(&platform, None).await;
+    let [(status, message)] = <[_; 1]>::try_from(access(&plain, None)).unwrap();
+    assert!(status == Status::Ok && message.starts_with("way 1: ") && message.contains("offers no claims for access"), "{plain}");
+
+    // The operator of a platform whose provider hands out kubeconfigs.
+    let more = access_claims();
+    let offered: Vec<Value> = export::claims().iter().chain(&more).map(Claim::to_value).collect();
+    platform.client().patch(&EXPORTS, "", export::EXPORT, &json!({"spec": {"permissionClaims": offered}})).await.unwrap();
+    let (tenant, open) = (platform.tenant().await, platform.tenant().await);
+    let (tenant, open) = (&tenant.workspace, &open.workspace);
+    // A tenant's own account of the manager's name is somebody else.
+    let tokens = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
+    grant(tenant, &format!("system:serviceaccount:{}:{}", rbac::MANAGER_NAMESPACE, rbac::MANAGER), &[tokens.clone()]).await;
+    eventually("the identity of init has the chain alone", async || {
+        let report = examine(&platform, None).await;
+        let both = [tenant, open].iter().all(|workspace| {
+            let [(Status::Ok, message)] = &access(&report, Some(workspace))[..] else { return false };
+            message.starts_with("way 2: system:serviceaccount:kcm-system:kcm may not create serviceaccounts/token there")
+        });
+        both && report.is_well()
+    })
+    .await;
+
+    // A manager who is another user than the account of init, and is let into one of the two workspaces by itself.
+    let content = json!({"apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "verbs": ["get", "list", "watch"]});
+    let slices = json!({"apiGroups": ["apis.kcp.io"], "resources": ["apiexportendpointslices"], "verbs": ["get", "list", "watch"]});
+    grant(&platform.workspace, COURIER, &[content, slices]).await;
+    grant(open, COURIER, &[tokens]).await;
+    let kubeconfig = platform.folder().join("courier.kubeconfig");
+    platform.client().as_bearer(SecretString::from(COURIER)).unwrap().write_kubeconfig(&kubeconfig).unwrap();
+    let connect = ConnectArgs { kubeconfig: Some(kubeconfig), workspace: None };
+    eventually("each workspace has its way, by the claims that bindings show", async || {
+        let report = DoctorArgs { connect: connect.clone(), ..DoctorArgs::default() }.examine().await.unwrap();
+        let way = |workspace, words: &str| access(&report, Some(workspace)).iter().any(|(_, message)| message.starts_with(words));
+        let offers = access(&report, None).iter().any(|(status, message)| *status == Status::Ok && message.contains("offers the claims"));
+        offers && way(open, "way 3: this user may create serviceaccounts/token there") && way(tenant, "way 2: this user may not")
+    })
+    .await;
+    let stranger = platform.client().as_bearer(SecretString::from(COURIER)).unwrap();
+    let mint = Resource::new("", "v1", "serviceaccounts").subresource("token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}});
+    let ask = async |workspace: &Workspace| {
+        let client = stranger.in_workspace(workspace.logical_cluster.as_str()).unwrap();
+        client.create_in(&mint, "default", "default", &request).await
+    };
+    assert!(ask(open).await.is_ok() && ask(tenant).await.unwrap_err().is_forbidden(), "what was said is so");
 }

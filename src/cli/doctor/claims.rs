@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::checks::{Check, Status};
-use crate::api::manifest::export::{Claim, GUARD_GROUP, claims};
+use crate::api::manifest::export::{Claim, GUARD_GROUP};
 use crate::cli::virtual_workspaces::workspace_of;
 
 /// How a binding answers one claim.
@@ -44,11 +44,11 @@ fn same(a: &Value, b: &Value) -> bool {
     ["group", "resource", "identityHash"].iter().all(|name| field(a, name) == field(b, name))
 }
 
-fn verbs(claim: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn verbs(claim: &Value) -> impl Iterator<Item = &str> {
     claim["verbs"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn title(claim: &Value) -> String {
+pub(super) fn title(claim: &Value) -> String {
     let group = claim["group"].as_str().filter(|group| !group.is_empty()).map(|group| format!(".{group}")).unwrap_or_default();
     format!("claim {}{group} ({})", claim["resource"].as_str().unwrap_or_default(), verbs(claim).collect::<Vec<_>>().join(", "))
 }
@@ -77,18 +77,20 @@ pub fn answered(claimed: &[Value], binding: &Value) -> Vec<Check> {
     if found.is_empty() { vec![check(Status::Ok, format!("all {} claims are in force", claimed.len()))] } else { found }
 }
 
-/// Whether the export claims what this version's would.
-pub fn offered(claimed: &[Value]) -> Vec<Check> {
-    let wanted: Vec<Value> = claims().iter().map(Claim::to_value).collect();
-    let lacks = |claim: &&Value| {
-        let own = claimed.iter().find(|own| same(claim, own));
-        own.is_none_or(|own| verbs(claim).any(|verb| !verbs(own).any(|own| own == verb)))
-    };
-    let found = wanted.iter().filter(lacks).map(|claim| Check {
+/// Whether a claim, or a verb of it, is not among these.
+pub(super) fn lacks(claimed: &[Value], claim: &Value) -> bool {
+    let own = claimed.iter().find(|own| same(claim, own));
+    own.is_none_or(|own| verbs(claim).any(|verb| !verbs(own).any(|own| own == verb)))
+}
+
+/// Whether the export claims what this version's would, which is `wanted`.
+pub fn offered(claimed: &[Value], wanted: &[Claim]) -> Vec<Check> {
+    let wanted = wanted.iter().map(Claim::to_value).filter(|claim| lacks(claimed, claim));
+    let found = wanted.map(|claim| Check {
         check: "claims",
         status: Status::Action,
         workspace: None,
-        message: format!("{} is not in the export: kcm init adds it", title(claim)),
+        message: format!("{} is not in the export: kcm init adds it", title(&claim)),
     });
     found.collect()
 }
@@ -98,6 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::api::manifest::export::claims;
 
     fn claim() -> Value {
         json!({ "group": "", "resource": "events", "verbs": ["create", "patch"] })
@@ -153,9 +156,9 @@ mod tests {
     #[test]
     fn an_export_that_lost_a_claim_or_a_verb_needs_action() {
         let mut own: Vec<Value> = claims().iter().map(Claim::to_value).collect();
-        assert_eq!(offered(&own), []);
+        assert_eq!(offered(&own, &claims()), []);
         own[0]["verbs"] = json!(["create"]);
-        assert_eq!(offered(&own).len(), 1);
-        assert_eq!(offered(&[]).len(), own.len());
+        assert_eq!(offered(&own, &claims()).len(), 1);
+        assert_eq!(offered(&[], &claims()).len(), own.len());
     }
 }

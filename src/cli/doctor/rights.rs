@@ -11,10 +11,19 @@ const REVIEWS: Resource = Resource::new("authorization.k8s.io", "v1", "subjectac
 const OWN_REVIEWS: Resource = Resource::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
 const ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts");
 
+/// Whose rights are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The account that `kcm init` issues.
+    Account,
+    /// Whoever looks: a user who may not ask for others, such as the manager itself.
+    Oneself,
+}
+
 /// Asks for each right of the role, one request each: about twenty. Where this user may not ask for another, it asks for itself.
-pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool, report: &mut Report) {
+pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool, report: &mut Report) -> Who {
     let Patient { namespace, account, .. } = patient;
-    let user = format!("system:serviceaccount:{namespace}:{account}");
+    let user = patient.user();
     if matches!(client.find(&ACCOUNTS, namespace, account).await, Ok(None)) {
         report.action("rights", None, format!("there is no ServiceAccount {namespace}/{account}: kcm init makes it"));
     }
@@ -27,10 +36,13 @@ pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool
     }
     let (mut lacking, mut asked, mut own) = (Vec::new(), 0, false);
     for attributes in rules.as_array().into_iter().flatten().flat_map(attributes) {
-        match may(client, &user, namespace, &attributes, &mut own).await {
+        match may(client, patient, &attributes, &mut own).await {
             Ok(true) => {}
             Ok(false) => lacking.push(words(&attributes)),
-            Err(error) => return report.action("rights", None, format!("cannot ask what {user} may do: {error}")),
+            Err(error) => {
+                report.action("rights", None, format!("cannot ask what {user} may do: {error}"));
+                return Who::Account;
+            }
         }
         asked += 1;
     }
@@ -40,6 +52,27 @@ pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool
     } else {
         report.action("rights", None, format!("{who} may not {}: kcm init grants its role", lacking.join("; ")));
     }
+    if own { Who::Oneself } else { Who::Account }
+}
+
+/// Whether who is looked at may ask for accounts' tokens in a tenant's workspace. It is a question, and makes none.
+///
+/// # Errors
+/// When this user may not ask that of the account, or there is no answer.
+pub(super) async fn may_ask_for_tokens(tenant: &AdminClient, patient: &Patient, home: &str, who: Who) -> Result<bool, AdminError> {
+    let attributes =
+        json!({ "group": "", "resource": "serviceaccounts", "subresource": "token", "namespace": "default", "verb": "create" });
+    if who == Who::Oneself {
+        return match review(tenant, &OWN_REVIEWS, "SelfSubjectAccessReview", &json!({ "resourceAttributes": attributes })).await {
+            // Who may not even ask is not let into the workspace, and gets no token there either.
+            Err(error) if matches!(error.code(), Some(401 | 403 | 404)) => Ok(false),
+            answer => answer,
+        };
+    }
+    // Without saying where it is from, a tenant's own account of that name would be meant.
+    let extra = json!({ "authentication.kubernetes.io/cluster-name": [home] });
+    let spec = json!({ "user": patient.user(), "groups": patient.groups(), "extra": extra, "resourceAttributes": attributes });
+    review(tenant, &REVIEWS, "SubjectAccessReview", &spec).await
 }
 
 /// Each verb on each resource of a rule, by name where the rule has names.
@@ -70,10 +103,9 @@ fn words(attributes: &Value) -> String {
     format!("{} {}{}{}{}", word("verb"), word("resource"), part(".", "group"), part("/", "subresource"), part(" ", "name"))
 }
 
-async fn may(client: &AdminClient, user: &str, namespace: &str, attributes: &Value, own: &mut bool) -> Result<bool, AdminError> {
+async fn may(client: &AdminClient, patient: &Patient, attributes: &Value, own: &mut bool) -> Result<bool, AdminError> {
     if !*own {
-        let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}"), "system:authenticated"];
-        let spec = json!({ "user": user, "groups": groups, "resourceAttributes": attributes });
+        let spec = json!({ "user": patient.user(), "groups": patient.groups(), "resourceAttributes": attributes });
         match review(client, &REVIEWS, "SubjectAccessReview", &spec).await {
             Err(error) if error.is_forbidden() => *own = true,
             answer => return answer,
