@@ -30,7 +30,7 @@ fn careless(inputs: &mut Inputs<KubernetesCluster>) -> Caster<KubernetesCluster>
 
 /// A provider workspace whose work is on one workload cluster.
 async fn stage() -> (Platform, Workspace) {
-    let (platform, cluster) = (Platform::new().await, kcp().await.workspace("workload").await);
+    let (platform, cluster) = (Box::pin(Platform::new()).await, kcp().await.workspace("workload").await);
     grant(&platform).await;
     pool(&platform, "one", cluster.client()).await;
     (platform, cluster)

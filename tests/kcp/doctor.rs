@@ -129,7 +129,7 @@ async fn which_way_tokens_come_is_said_of_the_export_and_of_each_workspace_that_
     let (tenant, open) = (&tenant.workspace, &open.workspace);
     // A tenant's own account of the manager's name is somebody else.
     let tokens = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
-    grant(tenant, &format!("system:serviceaccount:{}:{}", rbac::MANAGER_NAMESPACE, rbac::MANAGER), &[tokens.clone()]).await;
+    grant(tenant, &format!("system:serviceaccount:{}:{}", rbac::MANAGER_NAMESPACE, rbac::MANAGER), std::slice::from_ref(&tokens)).await;
     eventually("the identity of init has the chain alone", async || {
         let report = examine(&platform, None).await;
         let both = [tenant, open].iter().all(|workspace| {

@@ -92,7 +92,7 @@ pub fn of_workspace(binding: &Value, who: &str, may: Result<bool, String>) -> Ch
 /// That some were not asked about.
 pub fn of_others(asked: usize, all: usize) -> Option<Check> {
     let message = format!("{asked} of {all} workspaces that accept access were asked about, those of the first bindings");
-    (asked < all).then(|| Check { check: CHECK, status: Status::Note, workspace: None, message })
+    (asked < all).then_some(Check { check: CHECK, status: Status::Note, workspace: None, message })
 }
 
 #[cfg(test)]
