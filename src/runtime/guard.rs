@@ -96,8 +96,7 @@ async fn bring(outside: &Outside, export: &str, workspace: &LogicalCluster, plac
     let name = ObjectName::cluster_scoped(guard_name(export));
     let send = async |kind: KindRef, verb: Verb| {
         let ask = rest::ask(&base, kind, &name, &verb);
-        let reply = outside.transport.send(&ask, REQUEST).await;
-        outside.metrics.request(verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+        let reply = outside.metrics.request(verb.word(), outside.transport.send(&ask, REQUEST).await);
         let reply = reply.map_err(|problem| format!("{} {kind} {name}: {problem}", verb.word()))?;
         match rest::answer(&name, &verb, reply.status, &reply.body) {
             Ok(Answer::Object(object)) => Ok(Some(object)),

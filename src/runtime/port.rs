@@ -60,9 +60,7 @@ impl Way {
     }
 
     async fn send(&self, to: &Transport, base: &str, kind: KindRef, name: &ObjectName, verb: &Verb) -> Result<Reply, String> {
-        let reply = to.send(&rest::ask(base, kind, name, verb), DEADLINE).await;
-        self.outside.metrics.request(verb.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-        reply
+        self.outside.metrics.request(verb.word(), to.send(&rest::ask(base, kind, name, verb), DEADLINE).await)
     }
 
     /// Sends to the call's workspace: a write to the workspace itself where that is wanted and allowed, and everything else behind the virtual

@@ -298,11 +298,7 @@ impl Shell {
         let name = ObjectName::cluster_scoped(raw.name.name.clone());
         let Outside { transport, metrics, .. } = self.outside.clone();
         let verdict = self.judgements.spawn(async move {
-            let send = || async {
-                let reply = transport.send(&ask, REQUEST).await;
-                metrics.request("apply the status of the configuration", reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-                reply
-            };
+            let send = || async { metrics.request("apply the status of the configuration", transport.send(&ask, REQUEST).await) };
             judgement::write(&name, send).await;
         });
         self.verdicts.insert(kind, verdict);

@@ -9,6 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::transport::Reply;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reconciled {
     controller: &'static str,
@@ -85,8 +87,11 @@ impl Metrics {
         self.reconciled.get_or_create(&Reconciled { controller, reason: reason.unwrap_or("ok") }).inc();
     }
 
-    pub(crate) fn request(&self, verb: &'static str, code: u16) {
+    /// Counts a request by its answer, and hands that on.
+    pub(crate) fn request(&self, verb: &'static str, reply: Result<Reply, String>) -> Result<Reply, String> {
+        let code = reply.as_ref().map_or(0, |reply| reply.status.as_u16());
         self.requested.get_or_create(&Requested { verb, code }).inc();
+        reply
     }
 
     /// Counts a list or the opening of a watch.

@@ -144,8 +144,7 @@ async fn read(door: &Door<'_>, name: &str) -> Result<(Box<str>, SecretString), L
     let at = format!("the Secret {}/{name} of the provider workspace", door.namespace);
     let object = ObjectName::namespaced(door.namespace, name);
     let ask = rest::ask(door.base, SECRET, &object, &Verb::Get);
-    let reply = door.transport.send(&ask, DEADLINE).await;
-    door.metrics.request(Verb::Get.word(), reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
+    let reply = door.metrics.request(Verb::Get.word(), door.transport.send(&ask, DEADLINE).await);
     let reply = reply.map_err(|problem| Lack::pending(format!("{at} cannot be read: {problem}")).passing())?;
     match reply.status {
         status if status.is_success() => {}

@@ -267,8 +267,7 @@ impl Minter {
             Some(token) => self.transport.send_as(ask, token, DEADLINE).await,
             None => self.transport.send(ask, DEADLINE).await,
         };
-        self.metrics.request(word, reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-        reply.map_err(|problem| pending(format!("access cannot be set up now: {problem}")))
+        self.metrics.request(word, reply).map_err(|problem| pending(format!("access cannot be set up now: {problem}")))
     }
 
     /// The deletion of an object is done. With the last one everything of the account goes, `others` being who else is seen in the workspace. What is

@@ -132,9 +132,7 @@ impl Way {
 
     /// Sends one request; the count that the answer shows.
     async fn ask(&self, verb: &'static str, due: &Due, ask: Ask) -> Result<u64, Failure> {
-        let reply = self.transport.send(&ask, REQUEST).await;
-        self.metrics.request(verb, reply.as_ref().map_or(0, |reply| reply.status.as_u16()));
-        let reply = reply.map_err(Failure::Transport)?;
+        let reply = self.metrics.request(verb, self.transport.send(&ask, REQUEST).await).map_err(Failure::Transport)?;
         // Of the answer only the code and the count matter, as those of any write.
         match rest::answer(&due.letter.name(), &Verb::Get, reply.status, &reply.body)? {
             Answer::Object(event) => Ok(event["count"].as_u64().unwrap_or_default()),
