@@ -133,11 +133,12 @@ impl Core {
         }
         let poll = self.actors[usize::from(work.actor)].config.as_ref().ok().and_then(|config| config.poll);
         match (recheck, outcome, poll) {
-            (Some(wait), _, _) => self.rechecks.set(work.clone(), now.mono.saturating_add(wait), Why::Afresh(begun.at)),
+            // What was planned while it ran, for another configuration, stays.
+            (Some(wait), _, _) => self.rechecks.set_sooner(work.clone(), now.mono.saturating_add(wait), Why::Afresh(begun.at)),
             (None, Outcome::Settled, Some(poll)) => {
                 let spread = poll / 10;
                 let wait = poll.saturating_sub(spread).saturating_add(spread.mul_f64(2.0 * jitter.clamp(0.0, 1.0)));
-                self.rechecks.set(work.clone(), now.mono.saturating_add(wait), Why::Poll);
+                self.rechecks.set_sooner(work.clone(), now.mono.saturating_add(wait), Why::Poll);
             }
             (None, _, _) => {}
         }

@@ -98,3 +98,14 @@ fn a_converged_object_is_looked_at_each_poll_interval_however_often_it_was_calle
     assert_eq!(world.pass(secs(21)), [work(0, "a", "x")], "within a tenth of the interval, and once");
     assert_eq!(world.refreshes(), Vec::<String>::new(), "from the cache");
 }
+
+#[test]
+fn whose_turn_is_planned_for_a_change_while_its_call_runs_keeps_it() {
+    let mut world = configured();
+    world.upsert(&of(S1, THING), raw("a", "x", 1, json!({})));
+    world.drain();
+    world.upsert(&of(S1, THING), raw("a", "y", 2, json!({})));
+    assert_eq!(world.upsert(&of(BASE, CONFIG), config(1, 1, json!({"text": "one"}))), [work(0, "a", "x")]);
+    world.end(&work(0, "a", "y"), Ended { recheck: Some(secs(300)), ..settled() });
+    assert_eq!(world.pass(secs(1)), [work(0, "a", "y")], "it ran under the one before");
+}
