@@ -110,8 +110,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A workspace has unbound the export: its last binding is gone, and its service objects were before. Nothing unless you write it.
     ///
     /// Told once, under the terms of [`Self::bound`], by the word of the server alone: of a binding that was deleted, or that a complete list does
-    /// not have. What cannot be reached has not unbound, and neither has what is behind an endpoint that left the slice; nor is anything told of
-    /// who left while no process ran.
+    /// not have. What cannot be reached has not unbound, and neither has whoever is behind an endpoint that leaves the slice: that is asked once more
+    /// who is bound there, for an hour at most where it does not answer. Nothing is told of who left while no process ran.
     async fn unbound(&self, workspace: &Workspace) {
         let _ = workspace;
     }

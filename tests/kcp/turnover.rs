@@ -137,4 +137,9 @@ async fn forty_workspaces_that_bind_and_unbind_leave_nothing_behind_and_are_hear
     let all = |workspace: &Workspace| heard.lock().unwrap().get(workspace.logical_cluster.as_str()).cloned().unwrap_or_default();
     eventually("each is heard of", async || workspaces.iter().all(|workspace| all(workspace) == ["bound", "unbound"])).await;
     assert_eq!(all(&resident.workspace), ["bound"]);
+
+    // Who leaves last takes the shard's endpoint along, which may be told of first.
+    let last = Workspace::of(&admin, resident.workspace.logical_cluster.clone());
+    last.client().delete(&BINDINGS, "", export::EXPORT).await.unwrap();
+    eventually("the last one is heard of", async || all(&resident.workspace) == ["bound", "unbound"]).await;
 }

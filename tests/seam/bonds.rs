@@ -150,6 +150,33 @@ async fn who_unbinds_during_an_outage_is_told_of_after_it() {
     assert_eq!(house.heard(), words("unbound", &[&acme]));
 }
 
+/// The last one takes its shard's endpoint along, and the slice may tell of that before the roster tells of the binding.
+#[tokio::test(start_paused = true)]
+async fn who_unbinds_last_is_told_of_and_so_is_who_does_so_during_an_outage() {
+    for outage in [false, true] {
+        let world = world_of(toys()).await;
+        let acme = world.workspace("acme").await;
+        let house = House::default();
+        house.serve(&world);
+        acme.apply(toy("car", "red")).await;
+        acme.condition::<Toy>("car", "Seen", True, "Ready").await;
+        world.settled().await;
+        assert_eq!(house.heard(), words("bound", &[&acme]));
+        if outage {
+            world.cut_off(0, Duration::from_mins(10));
+        }
+        acme.unbind().await;
+        world.advance(Duration::from_mins(5)).await;
+        assert_eq!(house.heard(), if outage { Vec::new() } else { words("unbound", &[&acme]) });
+        world.advance(Duration::from_mins(15)).await;
+        world.settled().await;
+        assert_eq!(house.heard(), if outage { words("unbound", &[&acme]) } else { Vec::new() }, "outage: {outage}");
+        acme.bind().await;
+        world.settled().await;
+        assert_eq!(house.heard(), words("bound", &[&acme]), "outage: {outage}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_panics_or_hangs_there_keeps_nobody_waiting() {
     let world = world_of(toys()).await;

@@ -14,11 +14,15 @@ use crate::runtime::queue::Class;
 use crate::runtime::raw::Raw;
 use crate::runtime::watch::orders::Order;
 
-use super::streams::{Role, ShardId};
+use super::streams::{Role, ShardId, StreamId};
 use super::{Core, Effect};
 
 /// How long the objects of an endpoint that left the slice are kept: the slice may be empty for a moment, and a workspace may move to another.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// How long after it left an endpoint is asked who is bound there, where it does not answer: longer than most outages, and not for ever, since the
+/// shard may be gone for good.
+const LAST_WORD: Duration = Duration::from_hours(1);
 
 /// Workspaces that are remembered as torn away from their objects: most of them never bind again.
 const MAX_TORN: usize = 1024;
@@ -40,6 +44,8 @@ pub(super) struct Shards {
     last: u32,
     live: BTreeSet<ShardId>,
     leaving: BTreeMap<ShardId, Duration>,
+    /// Endpoints whose grace is over and whose roster has not had its last word: until when that is waited for.
+    parted: BTreeMap<ShardId, Duration>,
     /// The bindings of each workspace by name: one that never was bound may be deleted beside the one that counts.
     roster: BTreeMap<(ShardId, LogicalCluster), BTreeMap<Arc<str>, Bond>>,
     /// Workspaces that unbound while objects of theirs were seen: a new binding may adopt those, of which no watch would tell.
@@ -62,7 +68,7 @@ impl Shards {
     }
 
     pub(super) fn next_expiry(&self) -> Option<Duration> {
-        self.leaving.values().min().copied()
+        self.leaving.values().chain(self.parted.values()).min().copied()
     }
 
     /// How many endpoints are remembered.
@@ -118,7 +124,15 @@ impl Shards {
 
     /// How many workspaces bind the export.
     pub(super) fn workspaces(&self) -> usize {
-        self.roster.len()
+        self.roster.keys().filter(|(shard, _)| !self.parted.contains_key(shard)).count()
+    }
+
+    /// Who has a binding behind this shard and behind no other.
+    fn only_at(&self, shard: ShardId) -> Vec<LogicalCluster> {
+        let bound = self.roster.keys().filter(|(of, _)| *of == shard).map(|(_, workspace)| workspace);
+        let elsewhere =
+            |workspace: &LogicalCluster| self.urls.keys().any(|of| *of != shard && self.roster.contains_key(&(*of, workspace.clone())));
+        bound.filter(|workspace| !elsewhere(workspace)).cloned().collect()
     }
 }
 
@@ -142,9 +156,16 @@ impl Core {
             info!(endpoint = %self.shards.url(*shard), "an endpoint left the slice");
             self.shards.live.remove(shard);
             self.shards.leaving.insert(*shard, now.mono + GRACE);
-            for stream in self.streams.remove_shard(*shard) {
-                self.effects.push(Effect::Close { stream });
-            }
+            // With its last binding an endpoint leaves, and the slice may tell of it before the roster does. So that is asked once more.
+            let roster = self.streams.find(Role::Roster(*shard)).map(|(id, _)| id).filter(|_| !self.shards.is_empty(*shard));
+            self.orders.extend(roster.map(|stream| (stream, Order::Refresh)));
+            self.close_streams(*shard, roster);
+        }
+    }
+
+    fn close_streams(&mut self, shard: ShardId, but: Option<StreamId>) {
+        for stream in self.streams.remove_shard(shard, but) {
+            self.effects.push(Effect::Close { stream });
         }
     }
 
@@ -158,8 +179,15 @@ impl Core {
         info!(endpoint = %self.shards.url(shard), "an endpoint joined the slice");
         self.shards.live.insert(shard);
         self.shards.leaving.remove(&shard);
-        self.open(Role::Roster(shard), now);
+        if self.shards.parted.remove(&shard).is_some() {
+            // Who has bound meanwhile was not listened to.
+            self.close_streams(shard, None);
+        }
         let mut roles = BTreeSet::new();
+        // Where the endpoint is back soon, that one is still there.
+        if self.streams.find(Role::Roster(shard)).is_none() {
+            roles.insert(Role::Roster(shard));
+        }
         for actor in &self.actors {
             roles.insert(Role::Objects(shard, actor.kind));
             roles.extend(actor.children.iter().map(|kind| Role::Objects(shard, *kind)));
@@ -175,24 +203,44 @@ impl Core {
         let over: Vec<ShardId> = self.shards.leaving.iter().filter(|(_, due)| **due <= now.mono).map(|(shard, _)| *shard).collect();
         for shard in over {
             self.shards.leaving.remove(&shard);
-            let bound = self.shards.roster.keys().filter(|(of, _)| *of == shard).map(|(_, workspace)| workspace.clone());
-            let bound: Vec<LogicalCluster> = bound.collect();
-            self.shards.roster.retain(|(of, _), _| *of != shard);
+            self.shards.parted.insert(shard, now.mono.saturating_sub(GRACE) + LAST_WORD);
             self.shards.torn.retain(|(of, _)| *of != shard);
             self.guards.forget_shard(shard);
             self.forget(now, shard, None);
             self.objects.forget_streams(shard);
-            self.shards.urls.remove(&shard);
-            // Nobody is told that they have unbound: an endpoint that is away says nothing of them.
-            for workspace in bound.into_iter().filter(|workspace| !self.shards.holds(workspace)) {
-                self.effects.push(Effect::Forget { workspace });
-            }
+            self.forget_tenants(shard);
         }
+        let is_over = |(shard, until): &(&ShardId, &Duration)| **until <= now.mono || self.has_said_last(**shard, **until);
+        let over: Vec<ShardId> = self.shards.parted.iter().filter(is_over).map(|(shard, _)| *shard).collect();
+        for shard in over {
+            // Nobody is told of who is still bound there, as far as anybody knows: an endpoint that is away unbinds nobody.
+            self.shards.parted.remove(&shard);
+            self.forget_tenants(shard);
+            self.close_streams(shard, None);
+            self.shards.roster.retain(|(of, _), _| *of != shard);
+            self.shards.urls.remove(&shard);
+        }
+    }
+
+    /// Whether a roster has nobody left, or was complete since its endpoint went.
+    fn has_said_last(&self, shard: ShardId, until: Duration) -> bool {
+        let listed = self.streams.find(Role::Roster(shard)).and_then(|(_, stream)| stream.listed);
+        self.shards.is_empty(shard) || listed.is_some_and(|asked| asked + LAST_WORD >= until)
+    }
+
+    /// What is kept for them goes, whether they have unbound or cannot be reached for long.
+    fn forget_tenants(&mut self, shard: ShardId) {
+        let gone = self.shards.only_at(shard);
+        self.effects.extend(gone.into_iter().map(|workspace| Effect::Forget { workspace }));
     }
 
     /// Takes a binding as the roster shows it: a kind that is not served yet is about to be.
     pub(super) fn take_binding(&mut self, now: Moment, shard: ShardId, raw: &Raw) {
         let Some(workspace) = raw.workspace.clone() else { return Self::unplaced(Role::Roster(shard), raw) };
+        if self.shards.parted.contains_key(&shard) {
+            // Nobody is served there; it is only listened to for who is gone.
+            return;
+        }
         self.guards.take(shard, &workspace, raw);
         let Binding { status } = serde_json::from_str(&raw.body).unwrap_or_default();
         let granted = if self.actors.iter().any(|actor| actor.served.wants_access()) {

@@ -203,9 +203,9 @@ impl Streams {
         Some(id)
     }
 
-    /// Takes the streams of a shard away.
-    pub(super) fn remove_shard(&mut self, shard: ShardId) -> Vec<StreamId> {
-        let gone: Vec<StreamId> = self.of_shard(shard).collect();
+    /// Takes the streams of a shard away, but for one of them.
+    pub(super) fn remove_shard(&mut self, shard: ShardId, but: Option<StreamId>) -> Vec<StreamId> {
+        let gone: Vec<StreamId> = self.of_shard(shard).filter(|id| Some(*id) != but).collect();
         for id in &gone {
             if let Some(stream) = self.open.remove(id) {
                 self.by_role.remove(&stream.role);
