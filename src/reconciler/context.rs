@@ -142,10 +142,12 @@ impl<C> Context<C> {
     pub async fn hold<O: ServiceObject>(&self, object: &O, patch: Value) -> Result<Held<O>, CallError> {
         let name = object.object_name();
         let attempted = || format!("hold {}", describe(O::REF, &self.workspace.to_string(), &name));
+        // The object's own code; no lock is held around that.
+        let meant = object.meta().uid();
         let wanted = {
             let snapshot = self.inside.snapshot.lock();
             let uid = snapshot.raw.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-            if uid != object.meta().uid() {
+            if uid != meant {
                 return Err(CallError::new(attempted(), Failure::Invalid("the call is about another object".into())));
             }
             let mut wanted = snapshot.raw.clone();

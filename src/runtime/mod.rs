@@ -10,6 +10,7 @@ mod core;
 mod direct;
 mod events;
 mod external;
+mod fence;
 mod finalizer;
 mod guard;
 mod herald;
@@ -41,6 +42,7 @@ use crate::api::manifest::rbac::MANAGER_NAMESPACE;
 use crate::reconciler::{Actor, Inputs, Reconciler};
 
 pub use clock::Origin;
+pub(crate) use fence::words;
 pub use preflight::{Preflight, Starting};
 pub use telemetry::Metrics;
 pub(crate) use transport::without_proxy;

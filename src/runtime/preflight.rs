@@ -6,6 +6,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use super::fence;
+
 /// What is about to be served, for a provider's check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,7 +49,8 @@ impl Preflight {
     }
 
     pub(super) async fn check(&self, starting: Starting) -> Result<(), String> {
-        (self.0)(starting).await
+        let checked = fence::awaited(async { (self.0)(starting).await }).await;
+        checked.unwrap_or_else(|panic| Err(format!("it panicked: {panic}")))
     }
 }
 

@@ -1,16 +1,14 @@
 //! One reconciler in its place: its types are hidden behind [`Served`], its calls are guarded, and what it says is written.
 
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use crate::api::condition::ConditionStatus;
 use crate::api::config::FieldError;
@@ -21,17 +19,18 @@ use crate::mutants::{Mutant, mutated};
 use crate::reconciler::{
     Actor, Answer, Call, CallError, ClusterContext, Context, Declared, Deletion, Event, External, Inputs, Inside, Kubeconfig, Mode,
     PlatformClient, PlatformInput, Port, ProviderConfig, Recheck, ReconcileError, Reconciler, Report, ReportedCondition, Snapshot,
-    StatusFields, Target, TenantIdentity, Topic, Verb, WorkloadClient, Workspace, WorkspaceClient, decode_text,
+    StatusFields, Target, TenantIdentity, Verb, WorkloadClient, Workspace, WorkspaceClient,
 };
 
 use super::access::{Account, Refused};
 use super::clock::Moment;
 use super::events::Subject;
 use super::external::Lack;
+use super::fence::{self, Broken};
 use super::finalizer::{self, Step};
 use super::port::LivePort;
 use super::raw::{Operation, Raw};
-use super::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
+use super::served::{AnyConfig, Concerned, Ended, Job, NamesSpec, Served, Subscription, ViewSpec};
 use super::status;
 use look::{Admission, Looked};
 
@@ -106,8 +105,8 @@ impl<R: Reconciler> Seat<R> {
         ends: Ends<'_>,
     ) -> Result<Said, Trouble> {
         let verdict = match step {
-            Step::CreateOrUpdate => Some(self.guarded(self.reconciler.create_or_update(ctx, object)).await?),
-            Step::Delete => match self.guarded(self.reconciler.delete(ctx, object)).await? {
+            Step::CreateOrUpdate => Some(self.guarded(async { self.reconciler.create_or_update(ctx, object).await }).await?),
+            Step::Delete => match self.guarded(async { self.reconciler.delete(ctx, object).await }).await? {
                 Deletion::Done => None,
                 Deletion::Pending(report) => Some(report),
             },
@@ -123,18 +122,15 @@ impl<R: Reconciler> Seat<R> {
 
     async fn guarded<T>(&self, call: impl Future<Output = Result<T, R::Error>>) -> Result<T, Trouble> {
         let deadline = if mutated(Mutant::NoCallDeadline) { Duration::from_hours(24) } else { DEADLINE };
-        match tokio::time::timeout(deadline, AssertUnwindSafe(call).catch_unwind()).await {
-            Ok(Ok(Ok(answer))) => Ok(answer),
-            Ok(Ok(Err(error))) => Err(Trouble::Error { reason: error.reason(), conflict: is_conflict(&error), text: error.to_string() }),
-            Ok(Err(_)) => Err(Trouble::Panicked),
-            Err(_) => Err(Trouble::TooSlow),
-        }
+        // What the error says of itself is the provider's code as well.
+        let told = |error: R::Error| Trouble::Error { reason: error.reason(), conflict: is_conflict(&error), text: error.to_string() };
+        fence::in_time(deadline, async { call.await.map_err(told) }).await.map_err(Trouble::from)?
     }
 
     async fn publish(&self, ctx: &Context<R::Config>, report: Report<R::Status>, moment: Moment) -> Result<Said, Trouble> {
         let Report { conditions, status, recheck, events } = report;
         status::check(&self.actor, &conditions).map_err(Trouble::Misspoken)?;
-        let fields = fields(status.as_ref())?;
+        let fields = fields(status.as_ref()).map_err(Trouble::Misspoken)?;
         self.write_status(&ctx.inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
         Ok(Said { recheck, events: tellable(&ctx.inside, events) })
     }
@@ -202,7 +198,7 @@ impl<R: Reconciler> Seat<R> {
             })
             .collect();
         let generation = inside.snapshot.lock().raw.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
-        let fields = fields(self.reconciler.unevaluated(generation).as_ref())?;
+        let fields = self.unevaluated(generation);
         let is_news = status::is_news(&inside.snapshot.lock().raw, &conditions[0]);
         self.write_status(inside, &conditions, &fields, moment).await.map_err(Trouble::Call)?;
         let events = is_news.then(|| Event::warning(reason, message)).into_iter().collect();
@@ -247,13 +243,23 @@ enum Trouble {
     NoAccess(Refused),
     /// The reconciler said what cannot be written; what.
     Misspoken(String),
-    Panicked,
+    /// In which words, for the operator alone.
+    Panicked(String),
     TooSlow,
 }
 
+impl From<Broken> for Trouble {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Panicked(words) => Self::Panicked(words),
+            Broken::TooSlow => Self::TooSlow,
+        }
+    }
+}
+
 /// The status fields as they go over the wire; null where there are none.
-fn fields<S: StatusFields>(status: Option<&S>) -> Result<Value, Trouble> {
-    let misspoken = |problem: &str| Trouble::Misspoken(format!("the status {} {problem}", std::any::type_name::<S>()));
+fn fields<S: StatusFields>(status: Option<&S>) -> Result<Value, String> {
+    let misspoken = |problem: &str| format!("the status {} {problem}", std::any::type_name::<S>());
     match serde_json::to_value(status) {
         Ok(Value::Object(fields)) if fields.contains_key("conditions") => {
             Err(misspoken("has a field `conditions`, which are reported apart"))
@@ -325,40 +331,21 @@ impl<R: Reconciler> Served for Seat<R> {
     }
 
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>> {
-        let config = match raw {
-            None => R::Config::absent(),
-            Some(raw) => {
-                let mut text = serde_json::Deserializer::from_str(&raw.body);
-                let config: R::Config = serde_path_to_error::deserialize(&mut text)
-                    .map_err(|error| vec![FieldError::new(error.path().to_string(), error.inner().to_string())])?;
-                config.validate()?;
-                Some(config)
-            }
-        };
-        Ok(config.map(|config| AnyConfig {
-            poll: config.runtime().poll_interval(),
-            allowed: config.runtime().allowed_workspaces().into(),
-            external_url: config.runtime().kcp.as_ref().and_then(|kcp| kcp.external_url.as_deref()).map(Arc::from),
-            purpose: config.runtime().workload_purpose().into(),
-            value: Arc::new(config),
-        }))
+        fence::called(|| inputs::configuration::<R::Config>(raw)).unwrap_or_else(|panic| {
+            error!(controller = self.actor.name, panic, "the provider panicked over its configuration, which is refused");
+            Err(vec![FieldError::new("spec", "the provider cannot check this, for its own code failed over it; its log says more")])
+        })
     }
 
-    fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange {
+    fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> Concerned {
         match &self.declared.config {
-            Some(input) => ConfigChange::Topics((input.raised)(&*before.value, &*after.value)),
-            None => ConfigChange::Everything,
+            Some(input) => Concerned::of(self.actor.name, "the configuration", || (input.raised)(&*before.value, &*after.value)),
+            None => Concerned::Everybody,
         }
     }
 
-    fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
-        // This is code of the provider in the heart's own task: what one object does to it must not end the process for all of them.
-        std::panic::catch_unwind(AssertUnwindSafe(|| self.concerns(raw))).unwrap_or_else(|_| {
-            let (controller, name) = (self.actor.name, &raw.name);
-            error!(controller, %name, "an input's function panicked over an object, which hears of no change but its own");
-            // As with an object that cannot be read.
-            self.declared.only.is_none().then(BTreeSet::new)
-        })
+    fn topics(&self, raw: &Raw) -> Option<BTreeSet<Subscription>> {
+        self.concerns(raw)
     }
 
     async fn hear(&self, workspace: &Workspace, bound: bool) {
@@ -373,7 +360,10 @@ impl<R: Reconciler> Served for Seat<R> {
         let key = job.key.clone();
         let mut looked = match job.raw.operation {
             Operation::Ignore => Looked::of(Ok(Said::default())),
-            Operation::None | Operation::Reconcile => self.look(&mut job, &live).await,
+            // Its reconciler's calls have fences of their own; this one is for whatever else its types do.
+            Operation::None | Operation::Reconcile => {
+                fence::awaited(self.look(&mut job, &live)).await.unwrap_or_else(|panic| Looked::of(Err(Trouble::Panicked(panic))))
+            }
         };
         for event in looked.result.as_mut().map(|said| std::mem::take(&mut said.events)).unwrap_or_default() {
             let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };
@@ -383,37 +373,8 @@ impl<R: Reconciler> Served for Seat<R> {
     }
 }
 
-impl<R: Reconciler> Seat<R> {
-    /// What the object listens to; `None` when it is another controller's.
-    fn concerns(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
-        let mut topics = BTreeSet::new();
-        let object = match decode_text::<R::Object>(&raw.body) {
-            Ok(object) => object,
-            // It is ours too, and gets a condition that says so.
-            Err(_) if self.declared.only.is_none() => return Some(topics),
-            Err(problem) => {
-                let (controller, name) = (self.actor.name, &raw.name);
-                warn!(controller, %name, %problem, "an object cannot be read, so whose it is cannot be told; it is left alone");
-                return None;
-            }
-        };
-        if self.declared.only.as_ref().is_some_and(|mine| !mine(&object)) {
-            return None;
-        }
-        for (at, input) in self.declared.names.iter().enumerate() {
-            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Names(at), topic)));
-        }
-        for (at, input) in self.declared.platform.iter().enumerate() {
-            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Platform(at), topic)));
-        }
-        if let Some(input) = &self.declared.config {
-            topics.extend((input.of)(&object).into_iter().map(|topic| (Feed::Config, topic)));
-        }
-        Some(topics)
-    }
-}
-
 mod ended;
+mod inputs;
 mod look;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tracing::error;
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
@@ -17,6 +18,7 @@ use super::access::Minter;
 use super::clock::Moment;
 use super::events::Recorder;
 use super::external::ExternalWork;
+use super::fence;
 use super::port::{LivePort, Written};
 use super::queue::Outcome;
 use super::raw::Raw;
@@ -61,11 +63,28 @@ pub(crate) struct AnyConfig {
     pub(crate) purpose: Arc<str>,
 }
 
-/// What a configuration change is about: some topics, or everything.
-pub(crate) enum ConfigChange {
+/// Whom the change of an input concerns.
+pub(crate) enum Concerned {
+    /// Whoever listens to one of these.
     Topics(Vec<Topic>),
-    Everything,
+    Everybody,
 }
+
+impl Concerned {
+    /// Asks the provider's function; where it panics nobody can be left out.
+    pub(crate) fn of(controller: &str, input: &str, raised: impl FnOnce() -> Vec<Topic>) -> Self {
+        fence::called(raised).map_or_else(
+            |panic| {
+                error!(controller, input, panic, "whom a change concerns cannot be told, for that panicked: everybody is looked at");
+                Self::Everybody
+            },
+            Self::Topics,
+        )
+    }
+}
+
+/// What an object listens to: one topic of a feed, or whatever its changes are about.
+pub(crate) type Subscription = (Feed, Option<Topic>);
 
 /// Everything one call needs.
 pub(crate) struct Job {
@@ -125,9 +144,9 @@ pub(crate) trait Served: Send + Sync {
     fn external(&self) -> External;
     fn config_kind(&self) -> Option<KindRef>;
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>>;
-    fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> ConfigChange;
-    /// The topics the object listens to; `None` when the object is not this reconciler's.
-    fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>>;
+    fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> Concerned;
+    /// What the object listens to; `None` when the object is not this reconciler's.
+    fn topics(&self, raw: &Raw) -> Option<BTreeSet<Subscription>>;
     async fn run(&self, job: Job) -> Ended;
     /// Hears that a workspace has bound, or has unbound; ends in time whatever happens there.
     async fn hear(&self, _workspace: &Workspace, _bound: bool) {}

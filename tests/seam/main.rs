@@ -12,12 +12,14 @@ mod courier;
 mod direct;
 mod events;
 mod faults;
+mod fragile;
 #[path = "../invariants/furnish.rs"]
 mod furnish;
 mod guard;
 mod kcm;
 #[allow(dead_code, reason = "each target uses its part of it")]
 mod keeper;
+mod panics;
 mod preflight;
 mod provider;
 mod strict;

@@ -30,6 +30,11 @@ async fn a_providers_own_check_runs_once_before_anything_is_served_and_may_refus
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     assert!(world.requests().is_empty(), "nothing was asked of the server");
 
+    let broken = Preflight::new(|_| async { panic!("the backend has no {}", "address") });
+    let options = Options { preflight: Some(broken), ..options };
+    let refused = Runtime::new(options).serve(|_| Painter(Calls::default())).run().await.unwrap_err();
+    assert_eq!(refused.to_string(), "the preflight check refused the start: it panicked: the backend has no address");
+
     // One that hangs ends with the order to stop.
     let hanging = Options { preflight: Some(Preflight::new(|_| std::future::pending())), ..world.options() };
     let runtime = Runtime::new(hanging).serve(|_| Painter(Calls::default()));

@@ -13,6 +13,8 @@ use std::sync::Once;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use crate::runtime::words;
+
 use super::faults::{Plan, Site, Target};
 use super::journal::Sent;
 use super::ordeal::{Image, Stage};
@@ -141,9 +143,4 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let done = catch_unwind(AssertUnwindSafe(work));
     QUIET.set(false);
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
 }

@@ -10,7 +10,7 @@ use crate::api::meta::KindRef;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::Work;
 use crate::runtime::raw::Raw;
-use crate::runtime::served::{ConfigChange, Feed};
+use crate::runtime::served::{Concerned, Feed};
 
 use super::rechecks::Why;
 use super::{Core, Effect};
@@ -75,8 +75,8 @@ impl Core {
                 self.resync(now, actor);
             }
             Ok(before) => match state.served.config_change(&before, &next) {
-                ConfigChange::Topics(topics) => self.raise(now, actor, Feed::Config, topics, None),
-                ConfigChange::Everything => self.resync(now, actor),
+                Concerned::Everybody => self.resync(now, actor),
+                topics @ Concerned::Topics(_) => self.raise(now, actor, Feed::Config, topics, None),
             },
         }
         Vec::new()

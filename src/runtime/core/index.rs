@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
-use crate::reconciler::Topic;
-use crate::runtime::served::Feed;
+use crate::runtime::served::{Concerned, Feed, Subscription};
 
 /// The subscriptions of one reconciler's objects.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    by_topic: BTreeMap<(Feed, Topic), BTreeSet<ObjectKey>>,
-    by_key: BTreeMap<ObjectKey, BTreeSet<(Feed, Topic)>>,
+    by_topic: BTreeMap<Subscription, BTreeSet<ObjectKey>>,
+    by_key: BTreeMap<ObjectKey, BTreeSet<Subscription>>,
 }
 
 impl Index {
     /// Replaces what an object listens to; `None` when it is not this reconciler's.
-    pub(super) fn subscribe(&mut self, key: &ObjectKey, topics: Option<BTreeSet<(Feed, Topic)>>) {
+    pub(super) fn subscribe(&mut self, key: &ObjectKey, topics: Option<BTreeSet<Subscription>>) {
         if self.by_key.get(key) == topics.as_ref() {
             return;
         }
@@ -51,10 +50,17 @@ impl Index {
         self.by_topic.is_empty() && self.by_key.is_empty()
     }
 
-    /// Who listens, in one workspace or in all of them.
-    pub(super) fn listeners(&self, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) -> BTreeSet<ObjectKey> {
+    /// Whom a change concerns, in one workspace or in all of them.
+    pub(super) fn listeners(&self, feed: Feed, concerned: Concerned, workspace: Option<&LogicalCluster>) -> BTreeSet<ObjectKey> {
+        let topics = match concerned {
+            Concerned::Topics(topics) if topics.is_empty() => return BTreeSet::new(),
+            Concerned::Topics(topics) => topics,
+            Concerned::Everybody => {
+                return self.by_key.keys().filter(|key| workspace.is_none_or(|place| key.workspace == *place)).cloned().collect();
+            }
+        };
         let mut found = BTreeSet::new();
-        for topic in topics {
+        for topic in topics.into_iter().map(Some).chain([None]) {
             let Some(keys) = self.by_topic.get(&(feed, topic)) else { continue };
             match workspace {
                 None => found.extend(keys.iter().cloned()),
@@ -71,13 +77,18 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reconciler::Topic;
 
     fn key(workspace: &str, name: &str) -> ObjectKey {
         ObjectKey::new(LogicalCluster::new(workspace), ObjectName::namespaced("default", name))
     }
 
-    fn topics(texts: &[&str]) -> BTreeSet<(Feed, Topic)> {
-        texts.iter().map(|text| (Feed::Names(0), Topic::new(*text))).collect()
+    fn topics(texts: &[&str]) -> BTreeSet<Subscription> {
+        texts.iter().map(|text| (Feed::Names(0), Some(Topic::new(*text)))).collect()
+    }
+
+    fn about(text: &str) -> Concerned {
+        Concerned::Topics(vec![Topic::new(text)])
     }
 
     #[test]
@@ -86,10 +97,10 @@ mod tests {
         for (workspace, name) in [("a", "1"), ("b", "2"), ("b", "3"), ("c", "4")] {
             index.subscribe(&key(workspace, name), Some(topics(&["otc"])));
         }
-        let heard = index.listeners(Feed::Names(0), vec![Topic::new("otc")], Some(&LogicalCluster::new("b")));
+        let heard = index.listeners(Feed::Names(0), about("otc"), Some(&LogicalCluster::new("b")));
         assert_eq!(heard, BTreeSet::from([key("b", "2"), key("b", "3")]));
-        assert_eq!(index.listeners(Feed::Names(0), vec![Topic::new("otc")], None).len(), 4);
-        assert!(index.listeners(Feed::Platform(0), vec![Topic::new("otc")], None).is_empty(), "another input's topic");
+        assert_eq!(index.listeners(Feed::Names(0), about("otc"), None).len(), 4);
+        assert!(index.listeners(Feed::Platform(0), about("otc"), None).is_empty(), "another input's topic");
     }
 
     #[test]
@@ -97,8 +108,30 @@ mod tests {
         let mut index = Index::default();
         index.subscribe(&key("a", "1"), Some(topics(&["x", "y"])));
         index.subscribe(&key("a", "1"), Some(topics(&["y"])));
-        assert!(index.listeners(Feed::Names(0), vec![Topic::new("x")], None).is_empty());
+        assert!(index.listeners(Feed::Names(0), about("x"), None).is_empty());
         index.subscribe(&key("a", "1"), None);
         assert!(!index.holds(&key("a", "1")) && index.is_empty());
+    }
+
+    #[test]
+    fn whoever_cannot_say_what_concerns_it_hears_of_every_change_and_of_none_that_concerns_nobody() {
+        let mut index = Index::default();
+        index.subscribe(&key("a", "1"), Some(topics(&["x"])));
+        index.subscribe(&key("a", "2"), Some(BTreeSet::from([(Feed::Names(0), None)])));
+        index.subscribe(&key("b", "3"), Some(BTreeSet::new()));
+        let heard = |concerned, workspace: Option<&str>| {
+            let workspace = workspace.map(LogicalCluster::new);
+            index
+                .listeners(Feed::Names(0), concerned, workspace.as_ref())
+                .into_iter()
+                .map(|key| key.name.name.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(heard(about("x"), None), ["1", "2"]);
+        assert_eq!(heard(about("y"), Some("a")), ["2"]);
+        assert_eq!(heard(Concerned::Topics(Vec::new()), None), [] as [&str; 0]);
+        assert_eq!(heard(Concerned::Everybody, None), ["1", "2", "3"]);
+        assert_eq!(heard(Concerned::Everybody, Some("b")), ["3"]);
+        assert!(index.listeners(Feed::Config, about("x"), None).is_empty(), "another input's change");
     }
 }

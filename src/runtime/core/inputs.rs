@@ -5,13 +5,14 @@ use std::time::Duration;
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey};
 use crate::mutants::{Mutant, mutated};
-use crate::reconciler::{NameChange, Seen, Sight, Topic, Trouble};
+use crate::reconciler::{NameChange, Seen, Sight, Trouble};
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::{Class, Work};
-use crate::runtime::served::Feed;
+use crate::runtime::served::{Concerned, Feed, ViewSpec};
 
 use super::Core;
 use super::actors::ActorState;
+use super::platform::Folded;
 use super::streams::{Role, ShardId, Stream, StreamId};
 
 impl Core {
@@ -96,9 +97,11 @@ impl Core {
             seen.names.insert(spec.kind, Sight { value, trouble: self.trouble(Role::Names(shard, spec.kind), now) });
         }
         for spec in &actor.views {
+            let view = self.platform.views.iter().find(|view| view.spec.id == spec.id);
             let troubles = spec.kinds.iter().filter_map(|kind| self.trouble(Role::Platform(*kind), now));
+            let troubles = troubles.chain(view.and_then(|view| view.trouble(now)));
             let trouble = troubles.max_by_key(|trouble| (trouble.hard, trouble.lasted));
-            let value = self.platform.views.iter().find(|view| view.spec.id == spec.id).and_then(|view| view.value.clone());
+            let value = view.and_then(|view| view.value.clone());
             seen.views.insert(spec.id, Sight { value, trouble });
         }
         seen
@@ -107,19 +110,19 @@ impl Core {
     /// Folds the views that changed, and wakes whom the changes concern.
     pub(super) fn fold_views(&mut self, now: Moment) {
         let streams = &self.streams;
-        let folded = self.platform.fold(|kind| streams.find(Role::Platform(kind)).is_some_and(|(_, stream)| stream.synced));
-        for (at, before) in folded {
-            let (Some(before), Some(view)) = (before, self.platform.views.get(at)) else {
-                self.recovered = true;
-                continue;
-            };
+        let folded = self.platform.fold(now, |kind| streams.find(Role::Platform(kind)).is_some_and(|(_, stream)| stream.synced));
+        for Folded { view, before, mended } in folded {
+            self.recovered |= mended;
+            let (Some(before), Some(view)) = (before, self.platform.views.get(view)) else { continue };
             let (id, Some(after)) = (view.spec.id, view.value.clone()) else { continue };
             for actor in 0..self.actors.len() {
                 // Two inputs may read the same view in different words: each declares its own.
                 let inputs: Vec<_> = self.actors[actor].views.iter().enumerate().filter(|(_, spec)| spec.id == id).collect();
-                let raised: Vec<_> = inputs.into_iter().map(|(input, spec)| (input, (spec.raised)(&*before, &*after))).collect();
-                for (input, topics) in raised {
-                    self.raise(now, actor, Feed::Platform(input), topics, None);
+                let name = self.actors[actor].served.actor().name;
+                let ask = |spec: &ViewSpec| Concerned::of(name, "a view", || (spec.raised)(&*before, &*after));
+                let raised: Vec<_> = inputs.into_iter().map(|(input, spec)| (input, ask(spec))).collect();
+                for (input, concerned) in raised {
+                    self.raise(now, actor, Feed::Platform(input), concerned, None);
                 }
             }
         }
@@ -130,20 +133,24 @@ impl Core {
         for actor in 0..self.actors.len() {
             let specs: Vec<_> = self.actors[actor].names.iter().copied().enumerate().filter(|(_, spec)| spec.kind == kind).collect();
             for (input, spec) in specs {
-                self.raise(now, actor, Feed::Names(input), (spec.raised)(change), Some(workspace));
+                let name = self.actors[actor].served.actor().name;
+                let concerned = Concerned::of(name, spec.kind.plural, || (spec.raised)(change));
+                self.raise(now, actor, Feed::Names(input), concerned, Some(workspace));
             }
         }
     }
 
-    /// Wakes everybody who listens.
-    pub(super) fn raise(&mut self, now: Moment, actor: usize, feed: Feed, topics: Vec<Topic>, workspace: Option<&LogicalCluster>) {
-        if topics.is_empty() {
-            return;
-        }
+    /// Wakes whom a change concerns. Where that is everybody for want of an answer, whoever waits for something goes first.
+    pub(super) fn raise(&mut self, now: Moment, actor: usize, feed: Feed, concerned: Concerned, workspace: Option<&LogicalCluster>) {
+        let class = match &concerned {
+            Concerned::Topics(topics) if topics.is_empty() => return,
+            Concerned::Topics(_) => Class::Fresh,
+            Concerned::Everybody => Class::Resync,
+        };
         let Ok(index) = u8::try_from(actor) else { return };
         self.actors[actor].raised += 1;
-        for key in self.actors[actor].index.listeners(feed, topics, workspace) {
-            self.enqueue(now, index, &key, Class::Fresh);
+        for key in self.actors[actor].index.listeners(feed, concerned, workspace) {
+            self.enqueue(now, index, &key, class);
         }
     }
 }

@@ -379,13 +379,19 @@ impl Core {
         let kinds: BTreeSet<KindRef> = self.actors.iter().map(|actor| actor.kind).collect();
         Overview {
             looked: true,
-            missing: self.streams.open.values().filter_map(streams::Stream::missing).chain(self.missing_slice()).collect(),
+            missing: self.missing(),
             queued: stats.fresh + stats.resync,
             in_flight: stats.in_flight,
             objects: kinds.iter().map(|kind| self.objects.len(*kind)).sum(),
             workspaces: self.shards.workspaces(),
             works: self.count_works(),
         }
+    }
+
+    /// What is missing for being ready.
+    fn missing(&self) -> Vec<String> {
+        let streams = self.streams.open.values().filter_map(streams::Stream::missing);
+        streams.chain(self.missing_slice()).chain(self.platform.views.iter().filter_map(platform::ViewState::missing)).collect()
     }
 
     /// A line for readiness while the slice's stream works and has never shown the slice. One that is deleted later leaves its endpoints.

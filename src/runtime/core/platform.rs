@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tracing::error;
+
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectName};
 use crate::mutants::{Mutant, mutated};
-use crate::reconciler::{AnyView, Objects as PlatformObjects};
+use crate::reconciler::{AnyView, Objects as PlatformObjects, Trouble};
+use crate::runtime::clock::Moment;
+use crate::runtime::fence;
 use crate::runtime::raw::Raw;
 use crate::runtime::served::ViewSpec;
 
@@ -15,8 +19,42 @@ use super::streams::ShardId;
 /// One view and what has changed since it was folded.
 pub(super) struct ViewState {
     pub(super) spec: ViewSpec,
+    /// The last that was made.
     pub(super) value: Option<AnyView>,
     changed: BTreeSet<(KindRef, ObjectName)>,
+    /// Whether what there is was not folded yet, in whatever way that ends.
+    due: bool,
+    /// Since when its fold panics.
+    failing: Option<Moment>,
+}
+
+impl ViewState {
+    /// What a reader of the view must know.
+    pub(super) fn trouble(&self, now: Moment) -> Option<Trouble> {
+        let since = self.failing?;
+        let lasted = now.mono.saturating_sub(since.mono);
+        Some(Trouble { what: self.problem(), since: since.stamp(), lasted, hard: self.value.is_none() })
+    }
+
+    /// A line for readiness, where there never was a value.
+    pub(super) fn missing(&self) -> Option<String> {
+        (self.failing.is_some() && self.value.is_none()).then(|| self.problem())
+    }
+
+    /// Without the words of the panic: tenants read this, and nobody knows what is in those.
+    fn problem(&self) -> String {
+        let kinds: Vec<String> = self.spec.kinds.iter().map(KindRef::resource).collect();
+        format!("the provider panicked over {}", kinds.join(", "))
+    }
+}
+
+/// A view that has been folded.
+pub(super) struct Folded {
+    /// Which.
+    pub(super) view: usize,
+    pub(super) before: Option<AnyView>,
+    /// Whether it could not be used before, or not for much longer.
+    pub(super) mended: bool,
 }
 
 /// The platform's objects and the views over them.
@@ -31,7 +69,7 @@ impl Platform {
     /// Keeps a view; one that several reconcilers declare is kept once.
     pub(super) fn declare(&mut self, spec: &ViewSpec) {
         if !self.views.iter().any(|view| view.spec.id == spec.id) {
-            self.views.push(ViewState { spec: spec.clone(), value: None, changed: BTreeSet::new() });
+            self.views.push(ViewState { spec: spec.clone(), value: None, changed: BTreeSet::new(), due: true, failing: None });
         }
     }
 
@@ -73,19 +111,40 @@ impl Platform {
     fn touch(&mut self, kind: KindRef, name: &ObjectName) {
         for view in self.views.iter_mut().filter(|view| view.spec.kinds.contains(&kind)) {
             view.changed.insert((kind, name.clone()));
+            view.due = true;
         }
     }
 
-    /// Folds every view that changed, or has no value yet though all its kinds are `synced`; returns for each its index and the value before.
-    pub(super) fn fold(&mut self, synced: impl Fn(KindRef) -> bool) -> Vec<(usize, Option<AnyView>)> {
+    /// Folds every view that changed, or has no value yet, once all its kinds are `synced`. A fold that panics leaves the value as it was, and is tried
+    /// again with the next change: then over everything, so that nothing has to be kept until then, nor to be trusted that may be the cause.
+    pub(super) fn fold(&mut self, now: Moment, synced: impl Fn(KindRef) -> bool) -> Vec<Folded> {
         let mut folded = Vec::new();
         for (at, view) in self.views.iter_mut().enumerate() {
-            if (view.value.is_some() && view.changed.is_empty()) || !view.spec.kinds.iter().all(|kind| synced(*kind)) {
+            if !view.due || !view.spec.kinds.iter().all(|kind| synced(*kind)) {
                 continue;
             }
-            let changed: Vec<_> = std::mem::take(&mut view.changed).into_iter().collect();
-            let next = (view.spec.fold)(view.value.as_ref(), &PlatformObjects(&self.objects), &changed);
-            folded.push((at, view.value.replace(next)));
+            view.due = false;
+            let mut changed = std::mem::take(&mut view.changed);
+            let before = view.value.as_ref().filter(|_| view.failing.is_none());
+            if before.is_none() {
+                let kinds = view.spec.kinds.iter().filter_map(|kind| self.objects.get_key_value(kind));
+                changed.extend(kinds.flat_map(|(kind, objects)| objects.keys().map(|name| (*kind, name.clone()))));
+            }
+            let changed: Vec<_> = changed.into_iter().collect();
+            match fence::called(|| (view.spec.fold)(before, &PlatformObjects(&self.objects), &changed)) {
+                Ok(next) => {
+                    let mended = view.value.is_none() || view.failing.is_some();
+                    view.failing = None;
+                    folded.push(Folded { view: at, before: view.value.replace(next), mended });
+                }
+                Err(panic) => {
+                    error!(
+                        problem = view.problem(),
+                        panic, "a view cannot be made; the last one stays, and it is tried again when something changes"
+                    );
+                    view.failing.get_or_insert(now);
+                }
+            }
         }
         folded
     }

@@ -43,8 +43,8 @@ impl<R: Reconciler> Seat<R> {
             Err(Trouble::Call(error)) => (error.reason(), Some(error.to_string())),
             Err(Trouble::NoAccess(Refused { reason, message })) => (reason, Some(message)),
             Err(Trouble::Misspoken(problem)) => (Reason::ReconcileFailed, Some(format!("nothing was written: {problem}"))),
-            Err(Trouble::Panicked) => {
-                error!(controller, %key, "the reconciler panicked; only this object is affected");
+            Err(Trouble::Panicked(panic)) => {
+                error!(controller, %key, panic, "the reconciler panicked; only this object is affected");
                 (Reason::ReconcileFailed, None)
             }
             Err(Trouble::TooSlow) => (Reason::ReconcileFailed, Some(format!("it took more than {} s", DEADLINE.as_secs()))),

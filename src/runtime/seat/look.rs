@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::api::meta::{Kind as _, OPERATION_ANNOTATION};
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
-use crate::reconciler::{CallError, Inside, Kubeconfig, Port, Recheck, Reconciler, Verb, decode_text};
+use crate::reconciler::{CallError, Inside, Kubeconfig, Port, Recheck, Reconciler, Verb};
 use crate::runtime::access::{Minter, Place, Refused};
 use crate::runtime::finalizer::{self, Step};
 use crate::runtime::port::LivePort;
@@ -57,7 +57,7 @@ impl<R: Reconciler> Seat<R> {
             return Looked::of(Err(Trouble::Call(error)));
         }
         let step = finalizer::next_step(&inside.snapshot.get_mut().raw);
-        let object = match decode_text::<R::Object>(&job.raw.body) {
+        let object = match self.read(&job.raw) {
             Ok(object) => object,
             Err(problem) => {
                 let message = format!("the object cannot be read: {problem}");

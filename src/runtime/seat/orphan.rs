@@ -9,8 +9,9 @@ use crate::api::kcp::{ENDPOINT_SLICE, EndpointSlice};
 use crate::api::meta::Kind;
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
-use crate::reconciler::{Answer, CallError, Deletion, Failure, Port, Recheck, Reconciler, decode_text};
+use crate::reconciler::{Answer, CallError, Deletion, Failure, Port, Recheck, Reconciler};
 use crate::runtime::external::{ExternalWork, Probe};
+use crate::runtime::fence;
 use crate::runtime::finalizer::Step;
 use crate::runtime::port::LivePort;
 use crate::runtime::queue::Outcome;
@@ -35,7 +36,7 @@ impl<R: Reconciler> Seat<R> {
         let live = Arc::new(std::mem::take(&mut job.port));
         let (key, controller) = (job.key.clone(), self.actor.name);
         let result = match ask::<R>(&live, probe, &external.export, &job.key.name).await {
-            Word::Gone => self.end(&live, job, external).await,
+            Word::Gone => fence::awaited(self.end(&live, job, external)).await.unwrap_or_else(|panic| Err(Trouble::Panicked(panic))),
             Word::There => {
                 info!(controller, %key, "an object that was not seen is there; its external work goes on");
                 Ok(Recheck::OnChange)
@@ -58,8 +59,7 @@ impl<R: Reconciler> Seat<R> {
         let (key, controller) = (job.key.clone(), self.actor.name);
         let failed = |text: String| Trouble::Error { reason: Reason::ReconcileFailed, conflict: false, text };
         let raw: Value = serde_json::from_str(&job.raw.body).unwrap_or_default();
-        let object =
-            decode_text::<R::Object>(&job.raw.body).map_err(|problem| failed(format!("the recorded object cannot be read: {problem}")))?;
+        let object = self.read(&job.raw).map_err(|problem| failed(format!("the recorded object cannot be read: {problem}")))?;
         let config = std::mem::replace(&mut job.config, Err(String::new()));
         let known = config.ok().or(job.last_config.take()).and_then(|config| config.value.downcast::<R::Config>().ok());
         let config = known.unwrap_or_default();
@@ -74,7 +74,7 @@ impl<R: Reconciler> Seat<R> {
         let workload = footing.client(&port);
         let inside = self.inside(&mut job, port, raw);
         let ctx = Self::context(&mut job, config, None, workload, inside);
-        match self.guarded(self.reconciler.delete(&ctx, &object)).await? {
+        match self.guarded(async { self.reconciler.delete(&ctx, &object).await }).await? {
             Deletion::Done => {
                 footing.finish(live).await.map_err(Trouble::Call)?;
                 info!(controller, %key, "the external work of an object that is gone has ended");

@@ -99,12 +99,16 @@ fn toy(generation: i64) -> Value {
 async fn call(says: Says, object: &Value, configured: bool) -> Ended {
     let config =
         AnyConfig { value: Arc::new(Paints {}), poll: None, allowed: Arc::from([]), external_url: None, purpose: Arc::from("workload") };
+    run(Parrot(says), object, if configured { Ok(config) } else { Err("it cannot be read".into()) }).await
+}
+
+async fn run<R: Reconciler>(reconciler: R, object: &Value, config: Result<AnyConfig, String>) -> Ended {
     let raw = Raw::read(&object.to_string(), Keep::Body).unwrap();
     let job = Job {
         key: ObjectKey::new(LogicalCluster::new("1abc"), raw.name.clone()),
         raw: Arc::new(raw),
         seen: Seen::default(),
-        config: if configured { Ok(config) } else { Err("it cannot be read".into()) },
+        config,
         last_config: None,
         superseded_by: None,
         others: Vec::new(),
@@ -117,7 +121,7 @@ async fn call(says: Says, object: &Value, configured: bool) -> Ended {
         external: None,
         moment: Moment { mono: Duration::ZERO, wall: jiff::Timestamp::UNIX_EPOCH },
     };
-    Seat::new(|_| Parrot(says)).run(job).await
+    Seat::new(|_| reconciler).run(job).await
 }
 
 fn silent() -> Report<Value> {
@@ -149,7 +153,7 @@ fn a_refusal_names_the_type() {
     let actor = Parrot(silent).actor();
     let foreign = status::check(&actor, &[painted("Ready")]).unwrap_err();
     assert_eq!(foreign, "parrot reported the condition Ready, and owns Painted, Dry only");
-    assert!(matches!(fields(Some(&vec![1])), Err(Trouble::Misspoken(problem)) if problem.contains("Vec<i32>")));
+    assert!(fields(Some(&vec![1])).is_err_and(|problem| problem.contains("Vec<i32>")));
 }
 
 #[tokio::test]
@@ -177,6 +181,61 @@ fn an_unreadable_object_is_nobodys_where_each_provider_has_its_own() {
         Parrot(silent)
     });
     assert!(choosy.topics(&raw).is_none());
+}
+
+/// A configuration that cannot be made from nothing.
+#[derive(Deserialize)]
+struct Bare {}
+
+impl Default for Bare {
+    fn default() -> Self {
+        panic!("nobody thought of this")
+    }
+}
+
+impl ProviderConfig for Bare {
+    const KIND: Option<KindRef> = None;
+
+    fn runtime(&self) -> &RuntimeSettings {
+        no_settings()
+    }
+
+    fn validate(&self) -> Result<(), Vec<FieldError>> {
+        Ok(())
+    }
+}
+
+/// Cannot be called without a configuration.
+struct Clumsy;
+
+#[async_trait]
+impl Reconciler for Clumsy {
+    type Object = Toy;
+    type Config = Bare;
+    type Status = ();
+    type Error = CallError;
+
+    fn actor(&self) -> Actor {
+        Actor { name: "clumsy", finalizer: None, conditions: &["Painted"] }
+    }
+
+    async fn create_or_update(&self, _: &Context<Bare>, _: &Toy) -> Result<Report, CallError> {
+        Ok(Report::unchanged())
+    }
+
+    async fn delete(&self, _: &Context<Bare>, _: &Toy) -> Result<Deletion, CallError> {
+        Ok(Deletion::Done)
+    }
+}
+
+#[tokio::test]
+async fn what_panics_beside_a_call_is_its_objects_own() {
+    let mut going = toy(1);
+    going["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:00Z".into();
+    let ended = run(Clumsy, &going, Err("it cannot be read".into())).await;
+    assert_eq!((ended.failed, ended.outcome), (Some(Reason::ReconcileFailed), Outcome::Backoff));
+    let refused = Seat::new(|_| Clumsy).read_config(None).err().unwrap();
+    assert!(refused.len() == 1 && !refused[0].to_string().contains("thought"), "{refused:?}");
 }
 
 /// Owns nothing.

@@ -1,11 +1,9 @@
 //! What a reconciler is told beside its calls, under their guard.
 
-use std::panic::AssertUnwindSafe;
-
-use futures::FutureExt as _;
 use tracing::{error, warn};
 
 use crate::reconciler::{Reconciler, Workspace};
+use crate::runtime::fence::{self, Broken};
 
 use super::{DEADLINE, Seat};
 
@@ -14,12 +12,12 @@ impl<R: Reconciler> Seat<R> {
     pub(super) async fn told(&self, workspace: &Workspace, bound: bool) {
         let (controller, what) = (self.actor.name, if bound { "bound" } else { "unbound" });
         let telling = async { if bound { self.reconciler.bound(workspace).await } else { self.reconciler.unbound(workspace).await } };
-        match tokio::time::timeout(DEADLINE, AssertUnwindSafe(telling).catch_unwind()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => {
-                error!(controller, %workspace, "the reconciler panicked when it was told that a workspace has {what}; it is not told again");
+        match fence::in_time(DEADLINE, telling).await {
+            Ok(()) => {}
+            Err(Broken::Panicked(panic)) => {
+                error!(controller, %workspace, panic, "the reconciler panicked when it was told that a workspace has {what}; it is not told again");
             }
-            Err(_) => {
+            Err(Broken::TooSlow) => {
                 let seconds = DEADLINE.as_secs();
                 warn!(controller, %workspace, "the reconciler took more than {seconds} s when it was told that a workspace has {what}; it is not told again");
             }

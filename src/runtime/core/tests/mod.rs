@@ -9,6 +9,7 @@
 mod config;
 mod external;
 mod gate;
+mod panics;
 mod property;
 mod requeue;
 mod roster;
@@ -36,7 +37,7 @@ use crate::runtime::port::Written;
 use crate::runtime::queue::{Outcome, Work};
 use crate::runtime::raw::{Keep, Raw};
 use crate::runtime::rest;
-use crate::runtime::served::{AnyConfig, ConfigChange, Ended, Feed, Job, NamesSpec, Served, ViewSpec};
+use crate::runtime::served::{AnyConfig, Concerned, Ended, Feed, Job, NamesSpec, Served, Subscription, ViewSpec};
 use crate::runtime::watch::Health;
 use crate::runtime::watch::orders::Order;
 use crate::runtime::watch::shell::News;
@@ -83,15 +84,23 @@ impl Fake {
 type Parts = BTreeMap<String, String>;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "a fold is handed a reference")]
-fn fold(_: Option<&AnyView>, all: &Objects<'_>, _: &[(KindRef, ObjectName)]) -> AnyView {
+fn fold(before: Option<&AnyView>, all: &Objects<'_>, changed: &[(KindRef, ObjectName)]) -> AnyView {
     let parts = all.0.get(&PART).into_iter().flatten();
+    let named: Vec<_> = changed.iter().map(|(_, name)| &*name.name).collect();
+    panics::note(before.is_some(), &named, parts.clone().any(|(_, body)| body.contains("panics")));
     Arc::new(parts.map(|(name, body)| (name.name.to_string(), body.to_string())).collect::<Parts>())
 }
 
 fn raised(before: &(dyn Any + Send + Sync), after: &(dyn Any + Send + Sync)) -> Vec<Topic> {
     let (before, after): (&Parts, &Parts) = (before.downcast_ref().unwrap(), after.downcast_ref().unwrap());
+    assert!(!after.contains_key("unsaid"), "nobody knows whom it concerns");
     let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     names.into_iter().filter(|name| before.get(*name) != after.get(*name)).map(|name| Topic::new(name.as_str())).collect()
+}
+
+fn name_raised(NameChange { name, .. }: &NameChange) -> Vec<Topic> {
+    assert_ne!(&**name, "unsaid", "nobody knows whom it concerns");
+    vec![Topic::new(name.clone())]
 }
 
 #[async_trait]
@@ -109,7 +118,7 @@ impl Served for Fake {
     }
 
     fn names(&self) -> Vec<NamesSpec> {
-        let spec = NamesSpec { kind: NAME, raised: |NameChange { name, .. }| vec![Topic::new(name.clone())] };
+        let spec = NamesSpec { kind: NAME, raised: name_raised };
         if self.names { vec![spec] } else { Vec::new() }
     }
 
@@ -152,18 +161,18 @@ impl Served for Fake {
         Ok(Some(AnyConfig { value: Arc::new(text.to_owned()), poll, allowed, external_url: None, purpose }))
     }
 
-    fn config_change(&self, _: &AnyConfig, _: &AnyConfig) -> ConfigChange {
-        if self.config_topics { ConfigChange::Topics(vec![Topic::new("config")]) } else { ConfigChange::Everything }
+    fn config_change(&self, _: &AnyConfig, _: &AnyConfig) -> Concerned {
+        if self.config_topics { Concerned::Topics(vec![Topic::new("config")]) } else { Concerned::Everybody }
     }
 
-    fn topics(&self, raw: &Raw) -> Option<BTreeSet<(Feed, Topic)>> {
+    fn topics(&self, raw: &Raw) -> Option<BTreeSet<Subscription>> {
         let body: Value = serde_json::from_str(&raw.body).unwrap();
         if body["notFor"] == self.name {
             return None;
         }
         let words = |feed: Feed, field: &str| {
             let list = body[field].as_array().cloned().unwrap_or_default();
-            list.into_iter().map(move |word| (feed, Topic::new(word.as_str().unwrap()))).collect::<Vec<_>>()
+            list.into_iter().map(move |word| (feed, Some(Topic::new(word.as_str().unwrap())))).collect::<Vec<_>>()
         };
         let feeds = [(Feed::Names(0), "names"), (Feed::Platform(0), "parts"), (Feed::Config, "config")];
         Some(feeds.into_iter().flat_map(|(feed, field)| words(feed, field)).collect())
