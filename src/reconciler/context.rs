@@ -15,6 +15,7 @@ use crate::api::names::LogicalCluster;
 use super::clients::{Held, PlatformClient, WorkloadClient, WorkspaceClient, decode, describe};
 use super::merge::merge;
 use super::port::{Answer, Call, CallError, Port, Target, Verb};
+use super::secured::Safe;
 use super::{Actor, Failure};
 
 /// Everything resolved for one call; made anew for each, valid while it lasts.
@@ -42,6 +43,8 @@ pub(crate) struct Inside {
     /// Whether an input was asked for that could not be read.
     pub(crate) starved: AtomicBool,
     pub(crate) snapshot: Mutex<Snapshot>,
+    /// Where secrets are kept for the end of the work; `None` for a reconciler that has not declared it.
+    pub(crate) safe: Option<Arc<dyn Safe>>,
 }
 
 /// A tenant's workspace.
@@ -209,7 +212,8 @@ mod tests {
             platform: PlatformClient::new(port.clone()),
         };
         let actor = Actor { name: "it", finalizer: Some("a/b"), conditions: &["Ready"] };
-        let inside = Inside { port, actor, seen: Seen::default(), starved: AtomicBool::new(false), snapshot: Mutex::new(Snapshot { raw }) };
+        let (starved, snapshot) = (AtomicBool::new(false), Mutex::new(Snapshot { raw }));
+        let inside = Inside { port, actor, seen: Seen::default(), starved, snapshot, safe: None };
         let identity = TenantIdentity::of(&workspace);
         let workspace = Workspace { logical_cluster: workspace, path: None };
         Context { workspace, identity, mode: Mode::Kcp, config: Arc::new(()), now: jiff::Timestamp::UNIX_EPOCH, clusters, inside }

@@ -192,6 +192,7 @@ pub(crate) struct Declared<O> {
     pub(crate) single: bool,
     pub(crate) access: Option<Vec<AccessRule>>,
     pub(crate) external: External,
+    pub(crate) secured: bool,
 }
 
 /// What a reconciler makes outside of its tenants' workspaces.
@@ -242,6 +243,7 @@ impl<O: ServiceObject> Inputs<O> {
                 single: false,
                 access: None,
                 external: External::Nothing,
+                secured: false,
             },
         }
     }
@@ -286,6 +288,15 @@ impl<O: ServiceObject> Inputs<O> {
         if self.declared.external == External::Nothing {
             self.declared.external = External::Elsewhere;
         }
+    }
+
+    /// Lets this reconciler keep secrets of its tenants for the end of its work: [`Context::secure`] and [`Context::secured`]. Its work is recorded,
+    /// as [`Self::external`] says.
+    ///
+    /// In the namespace of the records it needs the verbs `get`, `list`, `watch`, `create`, `update` and `delete` on `secrets`.
+    pub fn secured(&mut self) {
+        self.external();
+        self.declared.secured = true;
     }
 
     /// Leaves objects alone for which this says no: another controller's.

@@ -42,6 +42,7 @@ mod inputs;
 mod merge;
 mod port;
 mod report;
+mod secured;
 
 use async_trait::async_trait;
 
@@ -62,6 +63,7 @@ pub(crate) use context::{AnyView, Inside, Seen, Sight, Snapshot, Trouble, add_fi
 pub(crate) use inputs::{Declared, External, Fold, PlatformInput, Raised};
 pub(crate) use port::{Answer, Call, Port, Target, Verb};
 pub(crate) use report::cut;
+pub(crate) use secured::Safe;
 
 /// Everything a provider team writes for one Service API kind.
 ///

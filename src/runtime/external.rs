@@ -13,6 +13,7 @@ use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 
 use super::raw::Raw;
+use super::secured::Kept;
 
 /// What our own labels and annotations begin with.
 pub(crate) const DOMAIN: &str = "runtime.edge-connect.eu/";
@@ -127,6 +128,8 @@ pub(crate) struct ExternalWork {
     pub(crate) export: Arc<str>,
     /// The record as it was seen last.
     pub(crate) record: Option<Record>,
+    /// The Secret beside it, likewise.
+    pub(crate) kept: Option<Kept>,
     /// `None` for work that needs no workload cluster.
     pub(crate) choice: Option<Choice>,
     /// How the server is asked whether the object is gone, where none is seen.
@@ -170,6 +173,39 @@ pub(crate) struct Entry {
     pub(crate) cluster: Option<Arc<str>>,
     /// The object as it was seen last: its names, its uid, and everything but its status.
     pub(crate) object: Arc<str>,
+    /// Whether secrets are kept for the end of the work.
+    pub(crate) keeping: Keeping,
+}
+
+/// What a record says of the secrets that are kept beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// None, as far as it knows.
+    #[default]
+    Nothing,
+    /// Some are, so that the work may not count as ended without them.
+    Kept,
+    /// The work has ended, and nobody needs them any more.
+    Ended,
+}
+
+impl Keeping {
+    const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Kept => Some("kept"),
+            Self::Ended => Some("ended"),
+        }
+    }
+
+    /// A word that is not known is the careful one's.
+    fn of(word: Option<&str>) -> Self {
+        match word {
+            None => Self::Nothing,
+            Some("ended") => Self::Ended,
+            Some(_) => Self::Kept,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -201,6 +237,7 @@ impl Record {
                 path: data.remove("path").map(Into::into),
                 cluster: data.remove("cluster").map(Into::into),
                 object: object.into(),
+                keeping: Keeping::of(data.remove("secrets").as_deref()),
             },
         })
     }
@@ -228,7 +265,7 @@ impl Entry {
 
     /// The `ConfigMap` to be written; a known state of it is replaced, else it is created.
     pub(crate) fn manifest(&self, namespace: &str, name: &str, known: Option<&Record>) -> Value {
-        let Self { controller, export, key, uid, kind, path, cluster, object } = self;
+        let Self { controller, export, key, uid, kind, path, cluster, object, keeping } = self;
         let mut metadata = json!({
             "namespace": namespace,
             "name": name,
@@ -247,6 +284,9 @@ impl Entry {
         }
         if let Some(cluster) = cluster {
             data["cluster"] = (&**cluster).into();
+        }
+        if let Some(word) = keeping.word() {
+            data["secrets"] = word.into();
         }
         json!({"apiVersion": "v1", "kind": CONFIG_MAP.kind, "metadata": metadata, "data": data})
     }
@@ -283,6 +323,7 @@ mod tests {
             path: Some("root:orgs:a".into()),
             cluster: Some("one".into()),
             object: object.to_string().into(),
+            keeping: Keeping::Kept,
         }
     }
 
@@ -305,6 +346,22 @@ mod tests {
         assert_ne!(name, Entry::record_name("toys.test", "painter", &key, "u2"));
         assert_ne!(name, Entry::record_name("toys.test", "polisher", &key, "u1"));
         assert_ne!(name, Entry::record_name("other.test", "painter", &key, "u1"));
+    }
+
+    #[test]
+    fn a_record_says_whether_secrets_are_kept_and_a_word_that_it_does_not_know_keeps_them() {
+        let said = |word: Option<&str>| {
+            let mut written = Entry { keeping: Keeping::Nothing, ..entry() }.manifest("kcm-system", "work-1", None);
+            assert!(written["data"].get("secrets").is_none());
+            if let Some(word) = word {
+                written["data"]["secrets"] = word.into();
+            }
+            Record::read(&written.to_string()).unwrap().entry.keeping
+        };
+        let all = [None, Some("kept"), Some("ended"), Some("later")].map(said);
+        assert_eq!(all, [Keeping::Nothing, Keeping::Kept, Keeping::Ended, Keeping::Kept]);
+        let ended = Entry { keeping: Keeping::Ended, ..entry() };
+        assert_eq!(Record::read(&ended.manifest("kcm-system", "work-1", None).to_string()).unwrap().entry, ended);
     }
 
     #[test]

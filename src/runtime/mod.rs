@@ -21,6 +21,7 @@ pub mod queue;
 mod raw;
 mod rest;
 mod seat;
+mod secured;
 mod served;
 mod shell;
 mod status;

@@ -36,6 +36,7 @@ use look::{Admission, Looked};
 
 mod external;
 mod orphan;
+mod vault;
 
 use external::Footing;
 
@@ -92,6 +93,7 @@ impl<R: Reconciler> Seat<R> {
             seen: std::mem::take(&mut job.seen),
             starved: AtomicBool::new(false),
             snapshot: Mutex::new(Snapshot { raw }),
+            safe: None,
         }
     }
 
@@ -106,6 +108,8 @@ impl<R: Reconciler> Seat<R> {
     ) -> Result<Said, Trouble> {
         let verdict = match step {
             Step::CreateOrUpdate => Some(self.guarded(async { self.reconciler.create_or_update(ctx, object).await }).await?),
+            // It has been said before, and what it needed may be gone by now.
+            Step::Delete if ends.footing.has_ended() => None,
             Step::Delete => match self.guarded(async { self.reconciler.delete(ctx, object).await }).await? {
                 Deletion::Done => None,
                 Deletion::Pending(report) => Some(report),
@@ -324,6 +328,10 @@ impl<R: Reconciler> Served for Seat<R> {
 
     fn external(&self) -> External {
         self.declared.external
+    }
+
+    fn secures(&self) -> bool {
+        self.declared.secured
     }
 
     fn config_kind(&self) -> Option<KindRef> {

@@ -142,6 +142,8 @@ pub(crate) trait Served: Send + Sync {
     fn is_single(&self) -> bool;
     /// What it makes outside of its tenants' workspaces.
     fn external(&self) -> External;
+    /// Whether it keeps secrets for the end of that.
+    fn secures(&self) -> bool;
     fn config_kind(&self) -> Option<KindRef>;
     fn read_config(&self, raw: Option<&Raw>) -> Result<Option<AnyConfig>, Vec<FieldError>>;
     fn config_change(&self, before: &AnyConfig, after: &AnyConfig) -> Concerned;

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use crate::backend::COURIER;
 use crate::support::Workspace;
 use crate::support::platform::{BINDINGS, EXPORTS, Platform, eventually};
+use crate::workload::{ROLE_BINDINGS as BINDINGS_OF_ROLES, ROLES};
 
-const ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
+const CLUSTER_ROLES: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterroles");
 const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "clusterrolebindings");
 
 async fn examine(platform: &Platform, provider: Option<&str>) -> Report {
@@ -110,7 +111,7 @@ async fn grant(workspace: &Workspace, user: &str, rules: &[Value]) {
     role["rules"] = rules.into();
     binding["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "courier"});
     binding["subjects"] = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]);
-    workspace.client().create(&ROLES, "", &role).await.unwrap();
+    workspace.client().create(&CLUSTER_ROLES, "", &role).await.unwrap();
     workspace.client().create(&ROLE_BINDINGS, "", &binding).await.unwrap();
 }
 
@@ -163,4 +164,26 @@ async fn which_way_tokens_come_is_said_of_the_export_and_of_each_workspace_that_
         client.create_in(&mint, "default", "default", &request).await
     };
     assert!(ask(open).await.is_ok() && ask(tenant).await.unwrap_err().is_forbidden(), "what was said is so");
+}
+
+#[tokio::test]
+async fn who_was_given_an_opt_in_role_is_asked_for_all_of_it_and_nobody_else_is() {
+    let platform = Platform::new().await;
+    let right = |report: &Report| report.checks.iter().find(|check| check.check == "rights").unwrap().to_string();
+    let before = right(&examine(&platform, None).await);
+    let [mut role, binding] = rbac::secured(rbac::MANAGER_NAMESPACE, (rbac::MANAGER_NAMESPACE, rbac::MANAGER));
+    // As a role that was made for an earlier version would be.
+    role["rules"][0]["verbs"] = json!(["get", "list", "watch"]);
+    for (resource, object) in [(&ROLES, &role), (&BINDINGS_OF_ROLES, &binding)] {
+        platform.client().create(resource, rbac::MANAGER_NAMESPACE, object).await.unwrap();
+    }
+    only(&platform, "may not create secrets in kcm-system; update secrets in kcm-system").await;
+    only(&platform, "config/rbac/secured-work.yaml has the role").await;
+    let [role, _] = rbac::secured(rbac::MANAGER_NAMESPACE, (rbac::MANAGER_NAMESPACE, rbac::MANAGER));
+    platform.client().patch(&ROLES, rbac::MANAGER_NAMESPACE, rbac::SECURED_ROLE, &role).await.unwrap();
+    eventually("all is well, and more was asked", async || {
+        let report = examine(&platform, None).await;
+        report.is_well() && right(&report) != before
+    })
+    .await;
 }

@@ -37,6 +37,7 @@ mod reasons;
 mod requeue;
 mod rolls;
 mod schedule;
+mod secured;
 mod support;
 mod turnover;
 mod workload;

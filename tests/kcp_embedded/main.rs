@@ -57,6 +57,8 @@ mod requeue;
 mod rolls;
 #[path = "../kcp/schedule.rs"]
 mod schedule;
+#[path = "../kcp/secured.rs"]
+mod secured;
 #[path = "../kcp/support/mod.rs"]
 mod support;
 #[path = "../kcp/turnover.rs"]

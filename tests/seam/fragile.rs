@@ -16,7 +16,7 @@ use kcp_provider_runtime::reconciler::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Calls;
-use crate::strict::PAINTS;
+use crate::keeper::PAINTS;
 
 /// What is in every panic here and must be in nothing that a tenant reads.
 pub(crate) const SECRET: &str = "hunter2";

@@ -7,6 +7,7 @@ mod access;
 mod asked;
 mod bonds;
 mod caster;
+mod cloud;
 #[allow(dead_code, reason = "each target uses its part of it")]
 mod courier;
 mod direct;
@@ -22,6 +23,7 @@ mod keeper;
 mod panics;
 mod preflight;
 mod provider;
+mod secured;
 mod strict;
 #[path = "../reports/told.rs"]
 mod told;

@@ -8,7 +8,7 @@ use kcp_provider_runtime::kit::{Resource, Workspace, World};
 use serde_json::{Value, json};
 
 use crate::fragile::{Fragile, Pot, SECRET, Toy};
-use crate::strict::PAINTS;
+use crate::keeper::PAINTS;
 use crate::{Calls, called, toy, unchecked_toys, world_of, written};
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -31,6 +31,7 @@ pub fn all() -> Vec<(String, String)> {
         file("config/rbac/manager.yaml", &[rbac::manager_identity(), rbac::manager()].concat()),
         file("config/rbac/manager-exports.yaml", &rbac::manager_exports()),
         file("config/rbac/workload-clusters.yaml", &rbac::workloads(rbac::MANAGER_NAMESPACE, ("provider-otc", door::CONTROLLER))),
+        file("config/rbac/secured-work.yaml", &rbac::secured(rbac::MANAGER_NAMESPACE, ("provider-otc", door::CONTROLLER))),
         file("config/samples/catalog.yaml", &samples::catalog()),
         file("config/samples/tenant.yaml", &samples::tenant()),
         file("config/samples/providerconfig.yaml", &[samples::provider_config()]),

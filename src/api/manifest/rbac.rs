@@ -18,6 +18,8 @@ pub const MANAGER_ROLE: &str = "kcm";
 pub const EXPORTS_ROLE: &str = "kcm-exports";
 /// The opt-in role of a provider whose workers run on workload clusters.
 pub const WORKLOADS_ROLE: &str = "workload-clusters";
+/// The opt-in role of a provider that keeps secrets of its tenants for the end of its work.
+pub const SECURED_ROLE: &str = "secured-work";
 /// What the maximal permission policy leaves to tenants.
 pub const TENANT_POLICY_ROLE: &str = "kubernetes.edge-connect.eu:tenant-policy";
 /// What lets a manager write to tenants' workspaces past the virtual workspace: the same name in the provider workspace, where it is a part of the
@@ -111,19 +113,34 @@ pub fn manager_exports() -> [Value; 2] {
 
 /// The opt-in role of a provider that works on workload clusters, for its controller's `ServiceAccount`: the pool's Secrets and the index of external
 /// work, in the one namespace that holds both, and nothing else of the provider workspace. KCM needs none of it.
-pub fn workloads(namespace: &str, (account_namespace, account): (&str, &str)) -> [Value; 2] {
-    let (api_version, metadata) = (format!("{RBAC}/v1"), json!({ "namespace": namespace, "name": WORKLOADS_ROLE }));
+pub fn workloads(namespace: &str, account: (&str, &str)) -> [Value; 2] {
     let rules = json!([
         { "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"] },
-        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "update", "delete"] },
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": KEEPS },
     ]);
+    granted_in(namespace, WORKLOADS_ROLE, &rules, account)
+}
+
+/// The opt-in role of a provider that keeps secrets of its tenants for the end of its work, on a workload cluster or elsewhere: as [`workloads`], and
+/// to write Secrets in that namespace. Those of the pool are there too, and creation cannot be restricted by name: it is for whoever needs it.
+pub fn secured(namespace: &str, account: (&str, &str)) -> [Value; 2] {
+    let rules = json!([{ "apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": KEEPS }]);
+    granted_in(namespace, SECURED_ROLE, &rules, account)
+}
+
+/// What whoever keeps something of a kind does with it.
+const KEEPS: [&str; 6] = ["get", "list", "watch", "create", "update", "delete"];
+
+/// A `Role` and the `RoleBinding` of the same name, for a `ServiceAccount` of any namespace.
+fn granted_in(namespace: &str, name: &str, rules: &Value, (account_namespace, account): (&str, &str)) -> [Value; 2] {
+    let (api_version, metadata) = (format!("{RBAC}/v1"), json!({ "namespace": namespace, "name": name }));
     [
         json!({ "apiVersion": api_version, "kind": "Role", "metadata": metadata, "rules": rules }),
         json!({
             "apiVersion": api_version,
             "kind": "RoleBinding",
             "metadata": metadata,
-            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": WORKLOADS_ROLE },
+            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": name },
             "subjects": [service_account_subject(account_namespace, account)],
         }),
     ]

@@ -10,6 +10,7 @@ use crate::cli::kcp_admin::{AdminClient, AdminError, Resource};
 const REVIEWS: Resource = Resource::new("authorization.k8s.io", "v1", "subjectaccessreviews");
 const OWN_REVIEWS: Resource = Resource::new("authorization.k8s.io", "v1", "selfsubjectaccessreviews");
 const ACCOUNTS: Resource = Resource::new("", "v1", "serviceaccounts");
+const ROLE_BINDINGS: Resource = Resource::new("rbac.authorization.k8s.io", "v1", "rolebindings");
 
 /// Whose rights are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,8 @@ pub(super) enum Who {
     Oneself,
 }
 
-/// Asks for each right of the role, one request each: about twenty. Where this user may not ask for another, it asks for itself.
+/// Asks for each right of the role, and of each opt-in role that the identity was given, one request each: about twenty. Where this user may not
+/// ask for another, it asks for itself.
 pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool, report: &mut Report) -> Who {
     let Patient { namespace, account, .. } = patient;
     let user = patient.user();
@@ -34,23 +36,35 @@ pub(super) async fn check(client: &AdminClient, patient: &Patient, manages: bool
             rules.extend(more.iter().cloned());
         }
     }
-    let (mut lacking, mut asked, mut own) = (Vec::new(), 0, false);
-    for attributes in rules.as_array().into_iter().flatten().flat_map(attributes) {
-        match may(client, patient, &attributes, &mut own).await {
-            Ok(true) => {}
-            Ok(false) => lacking.push(words(&attributes)),
-            Err(error) => {
-                report.action("rights", None, format!("cannot ask what {user} may do: {error}"));
-                return Who::Account;
+    let mut needed = vec![("kcm init grants its role".to_owned(), asked(&rules, ""))];
+    for role in opted(client, patient, report).await {
+        let name = role["metadata"]["name"].as_str().unwrap_or_default();
+        needed.push((format!("config/rbac/{name}.yaml has the role"), asked(&role["rules"], rbac::MANAGER_NAMESPACE)));
+    }
+    let (mut lacking, mut count, mut own) = (Vec::new(), 0, false);
+    for (remedy, all) in needed {
+        let mut refused = Vec::new();
+        for attributes in all {
+            match may(client, patient, &attributes, &mut own).await {
+                Ok(true) => {}
+                Ok(false) => refused.push(words(&attributes)),
+                Err(error) => {
+                    report.action("rights", None, format!("cannot ask what {user} may do: {error}"));
+                    return Who::Account;
+                }
             }
+            count += 1;
         }
-        asked += 1;
+        if !refused.is_empty() {
+            lacking.push((refused.join("; "), remedy));
+        }
     }
     let who = if own { "this user".to_owned() } else { user };
     if lacking.is_empty() {
-        report.fine("rights", format!("{who} may do all {asked} things that it has to"));
-    } else {
-        report.action("rights", None, format!("{who} may not {}: kcm init grants its role", lacking.join("; ")));
+        report.fine("rights", format!("{who} may do all {count} things that it has to"));
+    }
+    for (refused, remedy) in lacking {
+        report.action("rights", None, format!("{who} may not {refused}: {remedy}"));
     }
     if own { Who::Oneself } else { Who::Account }
 }
@@ -75,8 +89,34 @@ pub(super) async fn may_ask_for_tokens(tenant: &AdminClient, patient: &Patient, 
     review(tenant, &REVIEWS, "SubjectAccessReview", &spec).await
 }
 
+/// The opt-in roles that the identity was given, as they should be.
+async fn opted(client: &AdminClient, patient: &Patient, report: &mut Report) -> Vec<Value> {
+    let account = (patient.namespace.as_str(), patient.account);
+    let mut found = Vec::new();
+    for [role, wanted] in [rbac::workloads(rbac::MANAGER_NAMESPACE, account), rbac::secured(rbac::MANAGER_NAMESPACE, account)] {
+        let name = role["metadata"]["name"].as_str().unwrap_or_default();
+        let live = match client.find(&ROLE_BINDINGS, rbac::MANAGER_NAMESPACE, name).await {
+            Ok(live) => live,
+            Err(error) => {
+                report.note("rights", None, format!("whether it was given the role {name} cannot be read: {error}"));
+                continue;
+            }
+        };
+        let names_it = |subject: &Value| ["kind", "namespace", "name"].iter().all(|field| subject[field] == wanted["subjects"][0][field]);
+        if live.is_some_and(|live| live["subjects"].as_array().into_iter().flatten().any(names_it)) {
+            found.push(role);
+        }
+    }
+    found
+}
+
+/// What is asked for all rules of a role, in one namespace or in none.
+fn asked(rules: &Value, namespace: &str) -> Vec<Value> {
+    rules.as_array().into_iter().flatten().flat_map(|rule| attributes(rule, namespace)).collect()
+}
+
 /// Each verb on each resource of a rule, by name where the rule has names.
-fn attributes(rule: &Value) -> Vec<Value> {
+fn attributes(rule: &Value, namespace: &str) -> Vec<Value> {
     let words = |field: &str| -> Vec<String> {
         let all = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect::<Vec<_>>();
         if all.is_empty() { vec![String::new()] } else { all }
@@ -90,7 +130,10 @@ fn attributes(rule: &Value) -> Vec<Value> {
     {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource.as_str(), ""));
         for verb in words("verbs") {
-            let asked = json!({ "group": group, "resource": resource, "subresource": subresource, "name": name, "verb": verb });
+            let mut asked = json!({ "group": group, "resource": resource, "subresource": subresource, "name": name, "verb": verb });
+            if !namespace.is_empty() {
+                asked["namespace"] = namespace.into();
+            }
             found.push(asked);
         }
     }
@@ -100,7 +143,8 @@ fn attributes(rule: &Value) -> Vec<Value> {
 fn words(attributes: &Value) -> String {
     let word = |field: &str| attributes[field].as_str().unwrap_or_default();
     let part = |separator: &str, field: &str| if word(field).is_empty() { String::new() } else { format!("{separator}{}", word(field)) };
-    format!("{} {}{}{}{}", word("verb"), word("resource"), part(".", "group"), part("/", "subresource"), part(" ", "name"))
+    let object = format!("{}{}{}{}", word("resource"), part(".", "group"), part("/", "subresource"), part(" ", "name"));
+    format!("{} {object}{}", word("verb"), part(" in ", "namespace"))
 }
 
 async fn may(client: &AdminClient, patient: &Patient, attributes: &Value, own: &mut bool) -> Result<bool, AdminError> {
@@ -127,9 +171,10 @@ mod tests {
     fn a_rule_is_asked_for_verb_by_verb_and_name_by_name() {
         let rule =
             json!({ "apiGroups": ["apis.kcp.io"], "resources": ["apiexports/content"], "resourceNames": ["e"], "verbs": ["get", "list"] });
-        let asked: Vec<String> = attributes(&rule).iter().map(words).collect();
+        let asked: Vec<String> = attributes(&rule, "").iter().map(words).collect();
         assert_eq!(asked, ["get apiexports.apis.kcp.io/content e", "list apiexports.apis.kcp.io/content e"]);
         let plain = json!({ "apiGroups": [""], "resources": ["a", "b"], "verbs": ["get"] });
-        assert_eq!(attributes(&plain).iter().map(words).collect::<Vec<_>>(), ["get a", "get b"]);
+        assert_eq!(attributes(&plain, "").iter().map(words).collect::<Vec<_>>(), ["get a", "get b"]);
+        assert_eq!(attributes(&plain, "kcm-system").iter().map(words).collect::<Vec<_>>(), ["get a in kcm-system", "get b in kcm-system"]);
     }
 }

@@ -98,6 +98,7 @@ fn context(server: &Arc<Server>, cached: Option<Projection>) -> (Scheduler, Cont
         },
         workspace: Workspace { logical_cluster, path: None },
         inside: Inside {
+            safe: None,
             port,
             actor: scheduler.actor(),
             seen,

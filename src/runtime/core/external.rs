@@ -13,6 +13,7 @@ use crate::runtime::clock::Moment;
 use crate::runtime::external::{Choice, Entry, ExternalWork, Lack, Record};
 use crate::runtime::queue::{Class, Work};
 use crate::runtime::raw::Raw;
+use crate::runtime::served::Served;
 use crate::runtime::watch::Health;
 
 use super::actors::ActorState;
@@ -22,9 +23,11 @@ use super::{Core, Effect};
 
 impl Core {
     /// The streams of the provider workspace that a reconciler with such work waits for.
-    pub(super) fn external_roles(external: External) -> impl Iterator<Item = Role> {
+    pub(super) fn external_roles(served: &dyn Served) -> impl Iterator<Item = Role> + use<> {
+        let external = served.external();
         let pool = (external == External::Workload).then_some(Role::Pool);
-        pool.into_iter().chain((external != External::Nothing).then_some(Role::Works))
+        let works = (external != External::Nothing).then_some(Role::Works);
+        pool.into_iter().chain(works).chain(served.secures().then_some(Role::Secured))
     }
 
     /// What is known of the external work of an object, and on which workload cluster it is to be begun where it was not.
@@ -37,8 +40,9 @@ impl Core {
         let export = self.setup.export.clone();
         let name = Entry::record_name(&export, actor.served.actor().name, &work.key, uid);
         let record = self.works.get(&name).cloned();
+        let kept = self.secured.get(&name).cloned();
         let choice = (external == External::Workload).then(|| self.choice(now, work, &name, record.as_ref()));
-        Some(ExternalWork { namespace: self.setup.namespace.clone(), name, export, record, choice, orphan: None })
+        Some(ExternalWork { namespace: self.setup.namespace.clone(), name, export, record, kept, choice, orphan: None })
     }
 
     fn choice(&mut self, now: Moment, work: &Work, name: &str, record: Option<&Record>) -> Choice {

@@ -19,7 +19,7 @@ impl Core {
     /// The streams that a reconciler reads, for an object behind this shard.
     pub(super) fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let objects = std::iter::once(&actor.kind).chain(&actor.children).map(move |kind| Role::Objects(shard, *kind));
-        objects.chain(Self::refreshable(actor, shard)).chain(Self::external_roles(actor.served.external()))
+        objects.chain(Self::refreshable(actor, shard)).chain(Self::external_roles(&*actor.served))
     }
 
     /// Those of them that a requeue lists afresh.

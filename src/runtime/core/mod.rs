@@ -17,6 +17,7 @@ mod paths;
 mod platform;
 mod pool;
 mod rechecks;
+mod secured;
 mod shards;
 mod singles;
 mod streams;
@@ -42,6 +43,7 @@ use super::port::Written;
 use super::queue::{Class, Queue, Settings, Work};
 use super::raw::{Keep, Raw};
 use super::rest::Source;
+use super::secured::Kept;
 use super::served::{AnyConfig, Ended, Served};
 use super::watch::orders::Order;
 use super::watch::shell::News;
@@ -55,6 +57,7 @@ use paths::Paths;
 use platform::{NamesOfKind, Platform};
 use pool::Pool;
 use rechecks::{Rechecks, Why};
+use secured::Secured;
 use shards::Shards;
 pub(crate) use streams::StreamId;
 use streams::{Role, ShardId, Streams};
@@ -90,6 +93,8 @@ pub(crate) enum Event {
     Recorded(Record),
     /// A call under way has taken this record away.
     Forgotten(Box<str>),
+    /// A call under way has kept secrets beside a record.
+    Secured(Kept),
     /// A call ended.
     Ended { work: Work, ended: Ended, jitter: f64 },
 }
@@ -163,6 +168,7 @@ pub(crate) struct Core {
     paths: Paths,
     pool: Pool,
     works: Works,
+    secured: Secured,
     absences: Absences,
     configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
     queue: Queue,
@@ -202,6 +208,7 @@ impl Core {
             platform: Platform::default(),
             paths: Paths::default(),
             pool: Pool::default(),
+            secured: Secured::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
             parked: BTreeMap::new(),
@@ -242,7 +249,7 @@ impl Core {
         let mut roles = BTreeSet::new();
         for (at, actor) in self.actors.iter().enumerate() {
             let external = actor.served.external();
-            roles.extend(Self::external_roles(external));
+            roles.extend(Self::external_roles(&*actor.served));
             if external != External::Nothing
                 && let Ok(at) = u8::try_from(at)
             {
@@ -270,6 +277,7 @@ impl Core {
             Role::Platform(kind) => (here(kind), None, Keep::Body),
             Role::Pool => (near(SECRET), None, Keep::Tags),
             Role::Works => (near(CONFIG_MAP), None, Keep::Body),
+            Role::Secured => (near(SECRET), None, Keep::Tags),
             Role::Workspaces(parent) => (self.paths.url(super::rest::host(&self.setup.provider_base), parent), None, Keep::Body),
             Role::Roster(shard) => (all(shard, crate::api::kcp::BINDING), None, Keep::Body),
             Role::Objects(shard, kind) => (all(shard, kind), None, Keep::Body),
@@ -277,10 +285,10 @@ impl Core {
         };
         let labelled = match role {
             Role::Pool => Some(PURPOSE),
-            Role::Works => Some(CONTROLLER),
+            Role::Works | Role::Secured => Some(CONTROLLER),
             _ => None,
         };
-        Source { url, only, labelled, keep, eager: matches!(role, Role::Platform(_) | Role::Pool | Role::Works) }
+        Source { url, only, labelled, keep, eager: matches!(role, Role::Platform(_) | Role::Pool | Role::Works | Role::Secured) }
     }
 
     /// Takes an event; what follows from it comes out of the next [`Self::settle`].
@@ -293,6 +301,7 @@ impl Core {
                 self.absences.clear(&name);
                 self.works.remove(&name);
             }
+            Event::Secured(kept) => self.secured.upsert(kept),
             Event::Ended { work, ended, jitter } => self.take_end(now, &work, ended, jitter),
         }
     }

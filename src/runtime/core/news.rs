@@ -10,6 +10,7 @@ use crate::reconciler::NameChange;
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::{Class, Work};
 use crate::runtime::raw::{Operation, Raw};
+use crate::runtime::secured::Kept;
 use crate::runtime::watch::Health;
 use crate::runtime::watch::shell::News;
 
@@ -78,6 +79,7 @@ impl Core {
             Role::Platform(kind) => self.platform.reset(kind, items),
             Role::Pool => self.change_pool(now, |pool| pool.reset(&items)),
             Role::Works => self.reset_works(now, &items),
+            Role::Secured => self.reset_secured(now, &items),
             Role::Workspaces(parent) => self.take_workspaces(now, parent, &items),
             Role::Roster(shard) => self.take_roster(now, shard, &items),
             Role::Objects(shard, kind) => {
@@ -140,6 +142,7 @@ impl Core {
             Role::Platform(kind) => self.platform.upsert(kind, raw),
             Role::Pool => self.change_pool(now, |pool| pool.upsert(&raw)),
             Role::Works => self.take_record(&raw),
+            Role::Secured => self.secured.upsert(Kept::read(&raw)),
             Role::Workspaces(parent) => self.take_workspace(now, parent, &raw, true),
             Role::Roster(shard) => self.take_binding(now, shard, &raw),
             Role::Objects(shard, kind) => {
@@ -166,6 +169,7 @@ impl Core {
             Role::Platform(kind) => self.platform.remove(kind, &raw.name),
             Role::Pool => self.change_pool(now, |pool| pool.remove(&raw.name.name)),
             Role::Works => self.forget_record(now, &raw.name.name),
+            Role::Secured => self.miss_secrets(now, &raw.name.name),
             Role::Workspaces(parent) => self.take_workspace(now, parent, raw, false),
             Role::Roster(shard) => {
                 if let Some(workspace) = &raw.workspace {

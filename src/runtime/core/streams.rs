@@ -41,6 +41,8 @@ pub(crate) enum Role {
     Pool,
     /// The index of external work.
     Works,
+    /// What is kept for the end of external work.
+    Secured,
     /// The workspaces below one parent.
     Workspaces(ParentId),
     /// The bindings behind one shard.
@@ -56,7 +58,7 @@ impl Role {
     pub(super) const fn shard(self) -> Option<ShardId> {
         match self {
             Self::Roster(shard) | Self::Objects(shard, _) | Self::Names(shard, _) => Some(shard),
-            Self::Slice | Self::Config(_) | Self::Platform(_) | Self::Pool | Self::Works | Self::Workspaces(_) => None,
+            Self::Slice | Self::Config(_) | Self::Platform(_) | Self::Pool | Self::Works | Self::Secured | Self::Workspaces(_) => None,
         }
     }
 
@@ -64,7 +66,7 @@ impl Role {
         match self {
             Self::Slice => "apiexportendpointslices.apis.kcp.io".into(),
             Self::Roster(_) => "apibindings.apis.kcp.io".into(),
-            Self::Pool => "secrets".into(),
+            Self::Pool | Self::Secured => "secrets".into(),
             Self::Works => "configmaps".into(),
             Self::Workspaces(_) => "workspaces.tenancy.kcp.io".into(),
             Self::Config(kind) | Self::Platform(kind) | Self::Objects(_, kind) | Self::Names(_, kind) => kind.resource(),

@@ -143,7 +143,7 @@ impl Works {
 mod tests {
     use super::*;
     use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
-    use crate::runtime::external::Entry;
+    use crate::runtime::external::{Entry, Keeping};
 
     fn work() -> Work {
         Work { actor: 0, key: ObjectKey::new(LogicalCluster::new("a"), ObjectName::namespaced("default", "car")) }
@@ -159,6 +159,7 @@ mod tests {
             path: None,
             cluster: Some(cluster.into()),
             object: "{}".into(),
+            keeping: Keeping::Nothing,
         };
         Record { name: name.into(), uid: "c".into(), version: version.into(), entry }
     }

@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::api::meta::Kind;
 use crate::api::names::{ObjectKey, ObjectName};
-use crate::reconciler::{Answer, Call, CallError, Failure, Port, Reconciler, Target, Verb, WorkloadClient};
+use crate::reconciler::{Answer, Call, CallError, Failure, Port, Reconciler, Safe, Target, Verb, WorkloadClient};
 use crate::runtime::core::Event;
-use crate::runtime::external::{CONFIG_MAP, Choice, Entry, ExternalWork, Lack, Record, essence};
+use crate::runtime::external::{CONFIG_MAP, Choice, Entry, ExternalWork, Keeping, Lack, Record, essence};
 use crate::runtime::finalizer::{Step, carries};
 use crate::runtime::port::LivePort;
 use crate::runtime::workload::Connection;
 
+use super::vault::Vault;
 use super::{Seat, Trouble};
 
 /// What a call needs for external work.
@@ -21,6 +22,8 @@ pub(super) struct Footing {
     /// The namespace of the index, and the record in it.
     record: Option<(Arc<str>, Record)>,
     workload: Option<Arc<Connection>>,
+    /// What is kept beside the record, for a reconciler that keeps something.
+    vault: Option<Arc<Vault>>,
 }
 
 /// Why a call cannot have it.
@@ -51,9 +54,22 @@ impl Footing {
         Some(WorkloadClient::new(port.clone(), &connection.name, connection.kubeconfig.clone()))
     }
 
-    /// Takes the record away: nothing of the work is left.
+    /// Where the reconciler keeps what the end needs.
+    pub(super) fn safe(&self) -> Option<Arc<dyn Safe>> {
+        self.vault.clone().map(|vault| vault as Arc<dyn Safe>)
+    }
+
+    /// Whether the reconciler has said before that nothing of the work is left; what it needed for that may be gone.
+    pub(super) fn has_ended(&self) -> bool {
+        self.record.as_ref().is_some_and(|(_, record)| record.entry.keeping == Keeping::Ended)
+    }
+
+    /// Takes the record away, and before it what was kept beside it: nothing of the work is left.
     pub(super) async fn finish(&self, live: &LivePort) -> Result<(), CallError> {
         let Some((namespace, record)) = &self.record else { return Ok(()) };
+        if let Some(vault) = &self.vault {
+            vault.empty().await?;
+        }
         let name = ObjectName::namespaced(namespace.clone(), &*record.name);
         let verb = Verb::Delete { uid: record.uid.to_string() };
         match live.call(Call { target: Target::Platform, kind: CONFIG_MAP, name, verb }).await {
@@ -70,14 +86,15 @@ impl<R: Reconciler> Seat<R> {
     /// Makes sure that the work of an object is recorded and its workload cluster can be reached, before the reconciler is called.
     pub(super) async fn stand(
         &self,
-        live: &LivePort,
+        live: &Arc<LivePort>,
         external: ExternalWork,
         key: &ObjectKey,
         path: Option<&str>,
         raw: &Value,
         step: Step,
     ) -> Result<Footing, Refusal> {
-        let ExternalWork { namespace, name, export, record, choice, orphan: _ } = external;
+        let ExternalWork { namespace, name, export, record, kept, choice, orphan: _ } = external;
+        let vault = |record: Option<Record>| self.declared.secured.then(|| Arc::new(Vault::new(live, &namespace, record, kept)));
         let index = Index { live, namespace: &namespace, name: &name };
         match step {
             Step::CreateOrUpdate => {
@@ -93,7 +110,7 @@ impl<R: Reconciler> Seat<R> {
                 {
                     workload = Some(index.reach(choice, Some(cluster)).await?);
                 }
-                Ok(Footing { record: Some((namespace.clone(), record)), workload })
+                Ok(Footing { vault: vault(Some(record.clone())), record: Some((namespace.clone(), record)), workload })
             }
             Step::Delete => {
                 let record = match record {
@@ -112,7 +129,7 @@ impl<R: Reconciler> Seat<R> {
                         }
                     }
                 };
-                Ok(Footing { record: record.map(|record| (namespace.clone(), record)), workload })
+                Ok(Footing { vault: vault(record.clone()), record: record.map(|record| (namespace.clone(), record)), workload })
             }
         }
     }
@@ -127,15 +144,16 @@ impl<R: Reconciler> Seat<R> {
             path: path.map(Into::into),
             cluster,
             object: essence(raw).to_string().into(),
+            keeping: Keeping::Nothing,
         }
     }
 }
 
 /// One record's place in the index.
-struct Index<'a> {
-    live: &'a LivePort,
-    namespace: &'a Arc<str>,
-    name: &'a str,
+pub(super) struct Index<'a> {
+    pub(super) live: &'a LivePort,
+    pub(super) namespace: &'a Arc<str>,
+    pub(super) name: &'a str,
 }
 
 impl Index<'_> {
@@ -149,7 +167,7 @@ impl Index<'_> {
         self.live.reach(self.namespace, member).await.map_err(Refusal::Lack)
     }
 
-    /// Writes the record where it is not as it should be. The cluster that is recorded stays: the entry takes it over.
+    /// Writes the record where it is not as it should be. The cluster that is recorded stays, and that secrets are kept: the entry takes both over.
     async fn keep(&self, entry: &mut Entry, known: Option<Record>) -> Result<Record, Refusal> {
         let known = match known {
             Some(known) => known,
@@ -168,13 +186,16 @@ impl Index<'_> {
         if entry.path.is_none() {
             entry.path.clone_from(&known.entry.path);
         }
-        if known.entry.object == entry.object && known.entry.cluster == entry.cluster {
+        if known.entry.keeping == Keeping::Kept {
+            entry.keeping = Keeping::Kept;
+        }
+        if (&known.entry.object, &known.entry.cluster, known.entry.keeping) == (&entry.object, &entry.cluster, entry.keeping) {
             return Ok(known);
         }
         Ok(self.write(entry, Some(&known)).await?)
     }
 
-    async fn write(&self, entry: &Entry, known: Option<&Record>) -> Result<Record, CallError> {
+    pub(super) async fn write(&self, entry: &Entry, known: Option<&Record>) -> Result<Record, CallError> {
         let body = entry.manifest(self.namespace, self.name, known);
         let verb = if known.is_some() { Verb::Replace(body) } else { Verb::Create(body) };
         match self.call(verb).await? {

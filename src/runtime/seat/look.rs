@@ -89,6 +89,7 @@ impl<R: Reconciler> Seat<R> {
             Err(Refusal::Trouble(trouble)) => return Looked::of(Err(trouble)),
             Err(Refusal::Lack(lack)) => return Looked { starved: true, ..Looked::of(self.wait(&inside, &lack, moment).await) },
         };
+        inside.safe = footing.safe();
         let external_url = config.as_ref().ok().or(job.last_config.as_ref()).and_then(|config| config.external_url.clone());
         let admission = match self.enter(job, &mut inside, step, external_url.as_deref()).await {
             Ok(admission) => admission,

@@ -9,7 +9,7 @@ use crate::api::kcp::{ENDPOINT_SLICE, EndpointSlice};
 use crate::api::meta::Kind;
 use crate::api::names::ObjectName;
 use crate::api::reason::Reason;
-use crate::reconciler::{Answer, CallError, Deletion, Failure, Port, Recheck, Reconciler};
+use crate::reconciler::{Answer, CallError, Deletion, Failure, Inside, Port, Recheck, Reconciler};
 use crate::runtime::external::{ExternalWork, Probe};
 use crate::runtime::fence;
 use crate::runtime::finalizer::Step;
@@ -72,9 +72,11 @@ impl<R: Reconciler> Seat<R> {
         warn!(controller, %key, "the object is gone and its external work is not: it is ended now");
         let port: Arc<dyn Port> = live.clone();
         let workload = footing.client(&port);
-        let inside = self.inside(&mut job, port, raw);
+        let inside = Inside { safe: footing.safe(), ..self.inside(&mut job, port, raw) };
         let ctx = Self::context(&mut job, config, None, workload, inside);
-        match self.guarded(async { self.reconciler.delete(&ctx, &object).await }).await? {
+        let end =
+            if footing.has_ended() { Deletion::Done } else { self.guarded(async { self.reconciler.delete(&ctx, &object).await }).await? };
+        match end {
             Deletion::Done => {
                 footing.finish(live).await.map_err(Trouble::Call)?;
                 info!(controller, %key, "the external work of an object that is gone has ended");

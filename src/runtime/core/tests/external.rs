@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::api::reason::Reason;
-use crate::runtime::external::{CONFIG_MAP, Entry, Lack, SECRET};
+use crate::runtime::external::{CONFIG_MAP, Entry, Keeping, Lack, SECRET};
+use crate::runtime::secured::Kept;
 
 const GRACE: Duration = DEFAULT_ABSENCE_GRACE;
 const ALMOST: Duration = Duration::from_secs(15 * 60 - 1);
@@ -24,6 +25,10 @@ fn secret(name: &str, version: u64) -> Raw {
 }
 
 fn record(workspace: &str, name: &str, uid: &str, version: u64) -> Raw {
+    record_of(workspace, name, uid, version, Keeping::Nothing)
+}
+
+fn record_of(workspace: &str, name: &str, uid: &str, version: u64, keeping: Keeping) -> Raw {
     let key = work(0, workspace, name).key;
     let record = Entry::record_name("export", "caster", &key, uid);
     let entry = Entry {
@@ -35,6 +40,7 @@ fn record(workspace: &str, name: &str, uid: &str, version: u64) -> Raw {
         path: None,
         cluster: Some("one".into()),
         object: json!({"metadata": {"name": name, "uid": uid}}).to_string().into(),
+        keeping,
     };
     let mut body = entry.manifest("kcm-system", &record, None);
     body["metadata"]["resourceVersion"] = version.to_string().into();
@@ -184,4 +190,39 @@ fn an_absence_is_counted_from_when_it_was_clear() {
     world.end(&work(0, "a", "car"), settled());
     world.delete(&near(CONFIG_MAP), record("a", "car", "u1", 2));
     assert_eq!(world.pass(GRACE * 4), [], "once is enough");
+}
+
+#[test]
+fn a_call_knows_what_is_kept_and_is_made_once_more_where_that_goes_though_its_record_counts_on_it() {
+    let mut world = World::new(&[Fake { external: External::Elsewhere, secures: true, ..Fake::new("caster") }]);
+    world.slice(&[S1]);
+    let urls: Vec<_> = world.streams.keys().filter(|url| **url != near(SECRET)).cloned().collect();
+    for url in urls {
+        world.reset(&url, Vec::new());
+    }
+    world.upsert(&near(CONFIG_MAP), record_of("a", "car", "u1", 1, Keeping::Kept));
+    world.upsert(&near(CONFIG_MAP), record_of("a", "boat", "u1", 1, Keeping::Ended));
+    let beside = |name: &str, version: u64, digest: &str| {
+        let name = Entry::record_name("export", "caster", &work(0, "a", name).key, "u1");
+        let tags = json!({"metadata": {"name": name, "annotations": {"runtime.edge-connect.eu/digest": digest}}});
+        Raw { name: ObjectName::namespaced("kcm-system", &*name), ..raw("", &name, version, tags) }
+    };
+    let digest =
+        |world: &World, work: &Work| world.running[work].external.as_ref().unwrap().kept.as_ref().map(|kept| kept.digest.to_string());
+    for name in ["boat", "car"] {
+        assert_eq!(world.upsert(&of(S1, THING), raw("a", name, 1, json!({}))), [], "nobody has looked yet what is kept");
+    }
+    let (boat, car) = (work(0, "a", "boat"), work(0, "a", "car"));
+    assert_eq!(world.reset(&near(SECRET), vec![beside("car", 5, "x"), beside("boat", 5, "z")]), [boat.clone(), car.clone()]);
+    assert_eq!((digest(&world, &car).as_deref(), digest(&world, &boat).as_deref()), (Some("x"), Some("z")));
+    world.core.handle(moment(world.now), Event::Secured(Kept::read(&beside("car", 7, "y"))));
+    world.drain();
+    assert_eq!(world.upsert(&near(SECRET), beside("car", 6, "w")), [], "an earlier state");
+    assert_eq!(world.delete(&near(SECRET), beside("boat", 8, "z")), [], "nobody needs it any more");
+    assert_eq!(world.reset(&near(SECRET), Vec::new()), std::slice::from_ref(&car));
+    assert_eq!(digest(&world, &car), None);
+    world.end(&car, Ended { outcome: Outcome::After(Duration::ZERO), ..settled() });
+    world.core.handle(moment(world.now), Event::Secured(Kept::read(&beside("car", 9, "y"))));
+    world.end(&car, Ended { outcome: Outcome::After(Duration::ZERO), ..settled() });
+    assert_eq!(digest(&world, &car).as_deref(), Some("y"), "what a call has kept is known to the next one");
 }

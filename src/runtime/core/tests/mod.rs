@@ -67,11 +67,21 @@ struct Fake {
     /// Hears of configuration changes by topic, where it is not everything.
     config_topics: bool,
     external: External,
+    secures: bool,
 }
 
 impl Fake {
     const fn new(name: &'static str) -> Self {
-        Self { name, children: Vec::new(), names: false, parts: false, config: false, config_topics: false, external: External::Nothing }
+        Self {
+            name,
+            children: Vec::new(),
+            names: false,
+            parts: false,
+            config: false,
+            config_topics: false,
+            external: External::Nothing,
+            secures: false,
+        }
     }
 
     /// One that reads everything there is to read.
@@ -137,6 +147,10 @@ impl Served for Fake {
 
     fn external(&self) -> External {
         self.external
+    }
+
+    fn secures(&self) -> bool {
+        self.secures
     }
 
     fn config_kind(&self) -> Option<KindRef> {
