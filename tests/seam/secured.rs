@@ -10,6 +10,7 @@ use kcp_provider_runtime::api::reason::Reason;
 use kcp_provider_runtime::kit::trial::under_every_fault;
 use kcp_provider_runtime::kit::{Workspace, World};
 use kcp_provider_runtime::reconciler::{Actor, CallError, Context, Deletion, Failure, Inputs, Reconciler, Report, ReportedCondition};
+use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Clouds};
@@ -187,8 +188,11 @@ async fn a_secret_whose_record_is_gone_is_taken_away_by_the_server() {
     assert_eq!(kept(&world).await, [Value::Null; 0]);
 }
 
+type Declares = fn(&mut Inputs<Toy>);
+type Keeps = fn() -> BTreeMap<String, SecretString>;
+
 /// A provider that asks to keep this and says what came of it.
-struct Hoarder(fn() -> BTreeMap<String, secrecy::SecretString>);
+struct Hoarder(Keeps);
 
 #[async_trait]
 impl Reconciler for Hoarder {
@@ -215,12 +219,11 @@ impl Reconciler for Hoarder {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_keeps_too_much_or_has_not_declared_it_is_told_so_and_nothing_is_sent() {
-    let declared: fn(&mut Inputs<Toy>) = Inputs::secured;
-    let recorded: fn(&mut Inputs<Toy>) = Inputs::external;
+    let (declared, recorded): (Declares, Declares) = (Inputs::secured, Inputs::external);
     let much = || BTreeMap::from([("key".to_owned(), "x".repeat(1 << 20).into())]);
     let little = || BTreeMap::from([("key".to_owned(), "x".into())]);
     let misplaced = || BTreeMap::from([("hu sh".to_owned(), "x".into())]);
-    let cases: [(fn(&mut Inputs<Toy>), fn() -> BTreeMap<String, secrecy::SecretString>, &str, bool); 4] = [
+    let cases: [(Declares, Keeps, &str, bool); 4] = [
         (declared, much, "they are 1048579 bytes, and a Secret holds 1048576; Ok(false)", true),
         (declared, misplaced, "key 1 of 1, in their order, is none of a Secret's", true),
         (recorded, little, "has not declared inputs.secured()", false),
