@@ -38,6 +38,11 @@ async fn set_password(tenant: &Workspace, password: &str) {
     tenant.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"password": password}})).await;
 }
 
+/// As a workspace does that goes: its Secrets are gone before everything else.
+async fn lose_password(tenant: &Workspace) {
+    tenant.client().delete("/api/v1/namespaces/default/secrets/cloud").await.ok().unwrap();
+}
+
 fn serve(world: &World, cloud: &Cloud) {
     let cloud = cloud.clone();
     world.serve(move |inputs| Clouds::<Toy>::new(inputs, &cloud));
@@ -295,6 +300,16 @@ fn no_work_ends_without_its_secrets_and_none_stay_whatever_goes_wrong_once() {
         cloud.accept("hush");
         set_password(&acme, "hush").await;
         serve(world, &cloud);
+        // One that goes as soon as there is something of it.
+        acme.apply(toy("boat", "red")).await;
+        while cloud.count() == 0 {
+            world.advance(Duration::from_millis(1)).await;
+        }
+        lose_password(&acme).await;
+        acme.delete::<Toy>("boat").await;
+        acme.gone::<Toy>("boat").await;
+        assert_eq!(cloud.count(), 0);
+        set_password(&acme, "hush").await;
         acme.apply(toy("car", "red")).await;
         acme.condition::<Toy>("car", "Open", True, "Ready").await;
         cloud.accept("hush hush");
@@ -302,8 +317,7 @@ fn no_work_ends_without_its_secrets_and_none_stay_whatever_goes_wrong_once() {
         acme.apply(toy("car", "blue")).await;
         acme.condition::<Toy>("car", "Open", True, "Ready").await;
         assert_eq!(cloud.count(), 1);
-        // A workspace that goes takes its Secrets first.
-        acme.client().delete("/api/v1/namespaces/default/secrets/cloud").await.ok().unwrap();
+        lose_password(&acme).await;
         acme.delete::<Toy>("car").await;
         acme.gone::<Toy>("car").await;
         assert_eq!((cloud.count(), kept(world).await, index(world).await), (0, vec![], vec![]));
@@ -320,7 +334,7 @@ fn the_work_of_what_is_gone_ends_with_its_secrets_whatever_goes_wrong_once() {
         serve_careless(&world, &cloud);
         let acme = opened(&world, &cloud, "hush").await;
         world.stop().await;
-        acme.client().delete("/api/v1/namespaces/default/secrets/cloud").await.ok().unwrap();
+        lose_password(&acme).await;
         acme.delete::<Toy>("car").await;
         world
     };
