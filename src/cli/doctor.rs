@@ -164,16 +164,15 @@ impl DoctorArgs {
             }
         }
         let claims = live["spec"]["permissionClaims"].as_array().cloned().unwrap_or_default();
-        if self.provider.is_none() {
+        let Some(provider) = &self.provider else {
             report.extend(checks::schemas(&live, &manifest::exported()));
             report.extend(claims::offered(&claims, &export::claims()));
-        }
-        if let Some(provider) = &self.provider {
-            report.fine("export", format!("export {name} has {} claims", claims.len()));
-            // Which export the projections are of, is the door's own word.
-            let hash = claims.iter().find_map(|claim| claim["identityHash"].as_str()).unwrap_or_default();
-            report.extend(claims::offered(&claims, &Door::new(provider, hash).map(|door| door.claims()).unwrap_or_default()));
-        }
+            return Some(live);
+        };
+        report.fine("export", format!("export {name} has {} claims", claims.len()));
+        // Which export the projections are of, is the door's own word.
+        let hash = claims.iter().find_map(|claim| claim["identityHash"].as_str()).unwrap_or_default();
+        report.extend(claims::offered(&claims, &Door::new(provider, hash).map(|door| door.claims()).unwrap_or_default()));
         Some(live)
     }
 

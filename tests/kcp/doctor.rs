@@ -91,6 +91,18 @@ async fn the_manager_itself_may_ask_and_a_missing_export_is_named() {
     assert!(examine(&platform, Some("otc")).await.to_string().contains("there is no export otc.provider.kubernetes.edge-connect.eu"));
     platform.door("otc").await;
     eventually("a door is well", async || examine(&platform, Some("otc")).await.is_well()).await;
+    // One of an earlier version, which claimed no events.
+    let door = Platform::door_export("otc");
+    let mut claims = platform.client().get(&EXPORTS, "", &door).await.unwrap()["spec"]["permissionClaims"].clone();
+    claims.as_array_mut().unwrap().retain(|claim| claim["resource"] != "events");
+    platform.client().patch(&EXPORTS, "", &door, &json!({"spec": {"permissionClaims": claims}})).await.unwrap();
+    let earlier = actions(&examine(&platform, Some("otc")).await);
+    assert!(
+        earlier.len() == 1 && earlier[0].contains("claim events (create, patch) is not in the export: kcm init adds it"),
+        "{earlier:?}"
+    );
+    platform.door("otc").await;
+    assert!(examine(&platform, Some("otc")).await.is_well());
     platform.client().delete(&EXPORTS, "", export::EXPORT).await.unwrap();
     let gone = examine(&platform, None).await;
     assert!(actions(&gone)[0].contains("there is no export kubernetes.edge-connect.eu: kcm init makes it"), "{gone}");
