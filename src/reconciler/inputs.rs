@@ -92,6 +92,9 @@ pub trait View: Send + Sync + Sized + 'static {
     fn kinds() -> Vec<KindRef>;
 
     /// The next value: `changed` names what came, changed or went since `before` (everything, the first time).
+    ///
+    /// One that panics leaves the value as it was, which then grows old as if nothing could be read; with the next change everything is folded as
+    /// for the first time.
     fn fold(before: Option<&Self>, all: &Objects<'_>, changed: &[(KindRef, ObjectName)]) -> Self;
 }
 
