@@ -4,22 +4,22 @@ use std::time::Duration;
 
 use kcp_provider_runtime::api::condition::ConditionStatus::True;
 use kcp_provider_runtime::embedded::{Options as Profile, Version};
-use kcp_provider_runtime::kit::{Workspace, World};
+use kcp_provider_runtime::kit::{Sent, Workspace, World};
 use kcp_provider_runtime::runtime::Options;
 use serde_json::json;
 
 use crate::access::identity;
 use crate::provider::Painter;
-use crate::{toy, toys, world_of};
+use crate::{Calls, toy, toys, world_of};
 
 fn paint(world: &World, options: Options) {
-    world.run_with(Options { direct_writes: true, ..options }, |runtime| runtime.serve(|_| Painter(Default::default())));
+    world.run_with(Options { direct_writes: true, ..options }, |runtime| runtime.serve(|_| Painter(Calls::default())));
 }
 
 /// The writes of the provider in a workspace: whether each went there directly, and its code.
 fn ways(world: &World, workspace: &Workspace) -> Vec<(bool, u16)> {
     let here = format!("/clusters/{}/", workspace.logical_cluster());
-    let writes = world.requests().into_iter().filter(|sent| sent.is_write());
+    let writes = world.requests().into_iter().filter(Sent::is_write);
     writes.filter(|sent| sent.target.contains(&here)).map(|sent| (sent.target.starts_with(&here), sent.code)).collect()
 }
 

@@ -101,7 +101,9 @@ impl Core {
                 }
                 // One reconciler after the other: what a later one says is mostly of what an earlier one does, and nobody waits for it first.
                 for actor in 0..self.actors.len() {
-                    changed.iter().for_each(|key| self.wake_one(now, actor, kind, key, class));
+                    for key in &changed {
+                        self.wake_one(now, actor, kind, key, class);
+                    }
                 }
             }
             Role::Names(shard, kind) => self.reset_names(now, shard, kind, &items),
