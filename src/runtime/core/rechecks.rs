@@ -27,9 +27,9 @@ pub(super) struct Rechecks {
 }
 
 impl Rechecks {
-    /// Sets the timer of a piece of work, in place of the one it had.
+    /// Sets the timer of a piece of work, in place of the one it had. Who waits for its inputs waits on.
     pub(super) fn set(&mut self, work: Work, due: Duration, why: Why) {
-        self.cancel(&work);
+        self.stop(&work);
         self.last += 1;
         self.by_work.insert(work.clone(), (due, self.last));
         self.timers.insert((due, self.last), (work, why));
@@ -44,10 +44,14 @@ impl Rechecks {
 
     /// Forgets timer and wait: the object is looked at now.
     pub(super) fn cancel(&mut self, work: &Work) {
+        self.stop(work);
+        self.waiting.remove(work);
+    }
+
+    fn stop(&mut self, work: &Work) {
         if let Some(at) = self.by_work.remove(work) {
             self.timers.remove(&at);
         }
-        self.waiting.remove(work);
     }
 
     /// Takes out what is due.

@@ -1,6 +1,7 @@
 //! Looking again: over inputs listed afresh, or from the cache.
 
 use super::*;
+use crate::runtime::raw::Operation;
 
 /// A world in which three objects wait for their next look, one minute after they were called.
 fn waiting() -> World {
@@ -106,4 +107,14 @@ fn a_failed_call_is_tried_again_with_growing_waits_and_not_before() {
         waits.push(due.checked_sub(began).unwrap());
     }
     assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+}
+
+#[test]
+fn a_look_that_is_asked_for_while_a_call_runs_comes_after_it_whatever_the_call_plans() {
+    let mut world = World::ready(&[Fake::full()]);
+    world.pass(secs(1));
+    world.upsert(&of(S1, THING), raw("a", "x", 1, json!({})));
+    world.upsert(&of(S1, THING), Raw { operation: Operation::Reconcile, ..raw("a", "x", 2, json!({})) });
+    world.end(&work(0, "a", "x"), Ended { recheck: Some(secs(3600)), ..settled() });
+    assert_eq!(world.pass(secs(10)), [work(0, "a", "x")], "the lists it waits for do not come");
 }
