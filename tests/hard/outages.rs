@@ -19,10 +19,12 @@ async fn a_kcp_that_is_killed_three_times_is_found_again_with_its_new_credential
         scenario.busy(&stage, Duration::from_secs(4)).await;
         // The administrator of kcp's own kubeconfig has another token after every start.
         let before = AdminClient::from_kubeconfig(&backend::own_kubeconfig()).await.unwrap();
-        backend::kill_and_restart().await;
-        let refused = before.get_text("/readyz").await.unwrap_err();
-        assert_eq!(refused.code(), Some(401), "after kill {kill}: {refused}");
-        stage.look().await;
+        stage
+            .kill_kcp(async || {
+                let refused = before.get_text("/readyz").await.unwrap_err();
+                assert_eq!(refused.code(), Some(401), "after kill {kill}: {refused}");
+            })
+            .await;
     }
     scenario.calm(&stage).await;
 
