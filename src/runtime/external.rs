@@ -1,7 +1,6 @@
 //! Pure: the nouns of external work: which workload clusters there are, how a piece of work is recorded, and why one cannot be begun.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -12,6 +11,7 @@ use crate::api::meta::{KindRef, Meta};
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::api::reason::Reason;
 
+use super::hex::hex;
 use super::raw::Raw;
 use super::secured::Kept;
 
@@ -255,12 +255,7 @@ impl Entry {
         let ObjectKey { workspace, name: ObjectName { namespace, name } } = key;
         // None of them holds a line break.
         let digest = Sha256::digest(format!("{export}\n{controller}\n{workspace}\n{namespace}\n{name}\n{uid}"));
-        let mut record = "work-".to_owned();
-        for byte in digest.iter().take(16) {
-            // Writing to a String cannot fail.
-            let _ = write!(record, "{byte:02x}");
-        }
-        record.into()
+        format!("work-{}", hex(&digest[..16])).into()
     }
 
     /// The `ConfigMap` to be written; a known state of it is replaced, else it is created.

@@ -14,6 +14,7 @@ mod fence;
 mod finalizer;
 mod guard;
 mod herald;
+mod hex;
 mod judgement;
 mod port;
 mod preflight;

@@ -1,7 +1,6 @@
 //! Pure: the Secret beside a record, in which a reconciler keeps what the end of its work needs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::external::{CONFIG_MAP, CONTROLLER, Record, SECRET, WORKSPACE};
+use super::hex::hex;
 use super::raw::Raw;
 
 /// The annotation of such a Secret that says whether it holds what is to be kept. It is on the Secret and nowhere else, so that whoever may read it
@@ -65,12 +65,7 @@ pub(crate) fn digest(secrets: &BTreeMap<String, SecretString>) -> Box<str> {
         all.update(text.len().to_be_bytes());
         all.update(text);
     }
-    let mut digest = String::new();
-    for byte in all.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(digest, "{byte:02x}");
-    }
-    digest.into()
+    hex(&all.finalize()).into()
 }
 
 /// The Secret to be written; a known state of it is replaced, else it is created. The record owns it, so that the server takes away what comes late

@@ -1,7 +1,5 @@
 //! Pure: an event on the wire, `core/v1` `Event`: its name, its body, and what changes of it.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
@@ -10,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::api::meta::KindRef;
 use crate::api::names::ObjectName;
 use crate::reconciler::{EventType, Verb};
+use crate::runtime::hex::hex;
 use crate::runtime::rest;
 use crate::runtime::transport::Ask;
 
@@ -65,11 +64,7 @@ impl Letter {
             end -= 1;
         }
         // A label of a DNS name may not end in either.
-        let mut unique = format!("{}.", name[..end].trim_end_matches(['.', '-']));
-        for byte in hash.finalize().iter().take(DIGITS / 2) {
-            // Writing to a String cannot fail.
-            let _ = write!(unique, "{byte:02x}");
-        }
+        let unique = format!("{}.{}", name[..end].trim_end_matches(['.', '-']), hex(&hash.finalize()[..DIGITS / 2]));
         let namespace = if namespace.is_empty() { "default".into() } else { namespace.clone() };
         ObjectName::namespaced(namespace, unique)
     }
