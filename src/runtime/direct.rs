@@ -68,6 +68,10 @@ impl Direct {
 /// Why an answer is no word on the write itself, so that the virtual workspace is to be asked: who we are may not come in or not do that, or the
 /// kind is not served there. In all of these nothing was done.
 pub(crate) fn refusal(name: &ObjectName, verb: &Verb, status: StatusCode, body: &[u8]) -> Option<Failure> {
+    // Whoever asked reads the object of a success; twice would be once too often.
+    if status.is_success() {
+        return None;
+    }
     let failure = rest::answer(name, verb, status, body).err()?;
     matches!(failure, Failure::Unauthorized | Failure::Forbidden(_) | Failure::Server(404, _)).then_some(failure)
 }
