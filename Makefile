@@ -7,7 +7,7 @@ SIMULATION := cargo test --profile sim --test simulation --
 ALL_TESTS  := $(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))
 FAST_TESTS := $(filter-out $(REAL_TESTS) simulation,$(ALL_TESTS))
 
-.PHONY: help dev servers kcp test test-fast behaviour conformance differential hard hard-steady simulation sweep mutants soak leaks bench lint fmt clippy doc deny
+.PHONY: help dev servers kcp test test-fast behaviour conformance differential hard simulation sweep mutants soak leaks bench lint fmt clippy doc deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ servers: ## build all pinned real servers into the cache: kcp, etcd, kube-apiser
 kcp: ## build kcp alone (Go; 5 minutes on 2 cores, once)
 	cargo run -q -- servers kcp
 
-test: test-fast simulation behaviour differential hard-steady ## every test there is, but for the one of kcp's own kills
+test: test-fast simulation behaviour differential hard ## every test there is
 
 test-fast: ## the tests that need only Rust
 	cargo test --lib --bins --examples $(addprefix --test ,$(FAST_TESTS))
@@ -38,10 +38,6 @@ differential: kcp ## the same 10 000 random operations on a real kcp and beside 
 
 hard: kcp ## hard days on a real kcp: kills, outages, bad networks, each request checked (7 minutes on 2 cores; HARD_SEED)
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard
-
-# The kills of kcp find a defect that is known and open (docs/RELIABILITY.md, known gaps): one run in four or so.
-hard-steady: kcp ## the same without the kills of kcp itself
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --test hard -- --skip outages
 
 simulation: ## what each change has to pass in the simulator: singles, pairs, swarms, mutants (13 minutes on 2 cores)
 	$(SIMULATION) singles

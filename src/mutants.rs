@@ -24,6 +24,10 @@ pub enum Mutant {
     GoingIsGone,
     /// The cache is trusted though it has not shown our own write.
     ForgetOwnWrites,
+    /// The cache is trusted though the server has said that it is out of date.
+    TrustWhatWasRefuted,
+    /// A child that somebody takes away again and again is made anew at once.
+    FightOn,
     /// What was written and is gone again is waited for.
     OwesWhatIsGone,
     /// The projection of an earlier cluster of the name is taken for this one's.
@@ -111,6 +115,8 @@ mod switch {
             Self::ReleaseOnCachedAbsence,
             Self::GoingIsGone,
             Self::ForgetOwnWrites,
+            Self::TrustWhatWasRefuted,
+            Self::FightOn,
             Self::OwesWhatIsGone,
             Self::OrphanIsOurs,
             Self::LostOfferingUnpins,

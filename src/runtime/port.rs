@@ -36,11 +36,23 @@ pub(crate) struct Written {
     pub(crate) version: Option<u64>,
 }
 
+/// A write of ours that was refused since the object is in a later state, or gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) kind: KindRef,
+    pub(crate) name: ObjectName,
+    /// The incarnation that was meant.
+    pub(crate) uid: String,
+    /// The state that was meant, where it was.
+    pub(crate) version: Option<u64>,
+}
+
 /// Sends the calls of one reconcile; a value made for it and dropped with it.
 #[derive(Default)]
 pub(crate) struct LivePort {
     way: Option<Way>,
     written: Mutex<Vec<Written>>,
+    refused: Mutex<Vec<Refused>>,
     /// The workload cluster that this call has reached.
     workload: Mutex<Option<Arc<Connection>>>,
 }
@@ -96,7 +108,7 @@ impl LivePort {
     pub(crate) fn new(outside: Outside, endpoint: &str, work: Work, events: mpsc::Sender<Event>) -> Self {
         let workspace_base = rest::scoped(endpoint, Some(&work.key.workspace));
         let way = Way { work, events, outside, workspace_base };
-        Self { way: Some(way), written: Mutex::default(), workload: Mutex::default() }
+        Self { way: Some(way), written: Mutex::default(), refused: Mutex::default(), workload: Mutex::default() }
     }
 
     /// Opens the way to the workload cluster that this call is to use.
@@ -133,6 +145,11 @@ impl LivePort {
         std::mem::take(&mut self.written.lock())
     }
 
+    /// The writes that were refused since their objects are not as they were read; empties the list.
+    pub(crate) fn refused(&self) -> Vec<Refused> {
+        std::mem::take(&mut self.refused.lock())
+    }
+
     /// Remembers a write and tells the heart, which has to know of it before anything that follows from it can be seen.
     async fn remember(&self, way: &Way, call: &Call, answer: &Answer) {
         if call.target != Target::Workspace || call.verb == Verb::Get {
@@ -156,6 +173,22 @@ impl LivePort {
         // Nobody listens any more when the process stops.
         let _ = way.events.send(Event::Wrote { work: way.work.clone(), written }).await;
     }
+}
+
+/// What a failure says of the object that was to be written: it is no longer as it was read.
+fn refusal(call: &Call, failure: &Failure) -> Option<Refused> {
+    if call.target != Target::Workspace || !matches!(failure, Failure::Conflict(_) | Failure::NotFound) {
+        return None;
+    }
+    let (uid, version) = match &call.verb {
+        Verb::Get | Verb::Create(_) => return None,
+        Verb::Replace(body) | Verb::ApplyStatus { body, .. } => {
+            let text = |path| body.pointer(path).and_then(Value::as_str);
+            (text("/metadata/uid")?.to_owned(), text("/metadata/resourceVersion").and_then(|version| version.parse().ok()))
+        }
+        Verb::Delete { uid } => (uid.clone(), None),
+    };
+    Some(Refused { kind: call.kind, name: call.name.clone(), uid, version })
 }
 
 #[async_trait]
@@ -187,7 +220,13 @@ impl Port for LivePort {
         {
             way.outside.workloads.distrust(reached);
         }
-        let mut answer = rest::answer(&call.name, &call.verb, reply.status, &reply.body).map_err(failed)?;
+        let mut answer = match rest::answer(&call.name, &call.verb, reply.status, &reply.body) {
+            Ok(answer) => answer,
+            Err(failure) => {
+                self.refused.lock().extend(refusal(&call, &failure));
+                return Err(failed(failure));
+            }
+        };
         if let Answer::Object(object) = &mut answer
             && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
         {

@@ -377,7 +377,7 @@ impl<R: Reconciler> Served for Seat<R> {
             let subject = Subject { kind: R::Object::REF, name: key.name.clone(), uid: job.raw.uid.to_string() };
             job.recorder.record(&key.workspace, self.actor.name, subject, event);
         }
-        self.ended(&key, live.written(), looked)
+        self.ended(&key, &live, looked)
     }
 }
 

@@ -19,7 +19,7 @@ use super::clock::Moment;
 use super::events::Recorder;
 use super::external::ExternalWork;
 use super::fence;
-use super::port::{LivePort, Written};
+use super::port::{LivePort, Refused, Written};
 use super::queue::Outcome;
 use super::raw::Raw;
 
@@ -124,6 +124,8 @@ pub(crate) struct Ended {
     /// An input could not be read: look again as soon as it can.
     pub(crate) starved: bool,
     pub(crate) written: Vec<Written>,
+    /// The writes that were refused since their objects are not as the cache has them.
+    pub(crate) refused: Vec<Refused>,
     /// `None` for success; the reason otherwise.
     pub(crate) failed: Option<Reason>,
 }

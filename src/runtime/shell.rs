@@ -275,6 +275,7 @@ impl Shell {
                     refresh: None,
                     starved: false,
                     written: Vec::new(),
+                    refused: Vec::new(),
                     failed: Some(Reason::ReconcileFailed),
                 };
                 (error.id(), None, ended)

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use kcp_provider_runtime::cli::kcp_admin::{AdminClient, Resource};
 use kcp_provider_runtime::cli::leash::Leash;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use crate::audit::{self, Mark, Told};
+use crate::audit::{self, Mark, Shown, Told};
 use crate::backend;
 use crate::checker::event::{OFFERING, PROJECTION, PROVIDER, TENANT, TYPE};
 use crate::checker::{Checker, Event, Key, Principal, Violation};
@@ -30,6 +31,8 @@ pub(crate) struct Stage {
     kills: Vec<Timestamp>,
     /// What was there after each of them, a look for each kind and workspace.
     looks: Vec<Look>,
+    /// What any look has shown.
+    shown: Mutex<Shown>,
     /// Whether kcp may be killed meanwhile.
     life: Life,
 }
@@ -71,7 +74,7 @@ impl Stage {
             tenant
         }))
         .await;
-        Self { platform, tenants, started: Vec::new(), kills: Vec::new(), looks: Vec::new(), life }
+        Self { platform, tenants, started: Vec::new(), kills: Vec::new(), looks: Vec::new(), shown: Mutex::default(), life }
     }
 
     /// A manager starts now, wherever it runs.
@@ -128,6 +131,8 @@ impl Stage {
                 looks.push(look(tenant.workspace.logical_cluster.as_str(), kind, tenant.client(), resource).await);
             }
         }
+        let objects = looks.iter().flat_map(|look| look.objects.values());
+        self.shown.lock().extend(objects.filter_map(|object| Some((uid(object), version(object)?))));
         looks
     }
 
@@ -139,7 +144,7 @@ impl Stage {
         let alone = matches!(self.life, Life::Alone(_));
         let times = self.started.iter().chain(&self.kills).map(|at| Mark::At(*at));
         let marks: Vec<Mark> = times.chain(self.looks.iter().map(|look| Mark::Version(look.version))).collect();
-        let mut told = audit::events(&backend::audit_log(), &marks, who).unwrap();
+        let mut told = audit::events(&backend::audit_log(), &marks, &self.shown.lock(), who).unwrap();
         told.retain(|told| match told {
             Told::Mark(_) => true,
             // A list over all workspaces is of the account's own platform; kcp's administrator is the manager of a stage that is alone.
@@ -270,7 +275,6 @@ impl Stage {
 
 /// Whether this or something later was seen of the object.
 fn is_known(checker: &Checker, event: &Event) -> bool {
-    let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     let known = checker.state().get(&event.key).and_then(|known| version(known));
     event.after.as_ref().and_then(version).zip(known).is_some_and(|(now, known)| now < known)
 }
@@ -283,12 +287,15 @@ fn seen(checker: &mut Checker, look: &Look, ended: &BTreeSet<String>) {
         drop(checker.observe(&Event { at: look.at, key, gone: true, ..Event::default() }));
     }
     for (key, object) in look.objects.iter().filter(|(_, object)| !ended.contains(&uid(object))) {
-        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
         // What the log has shown already is not turned back.
         if checker.state().get(key).is_none_or(|known| version(known) < version(object)) {
             drop(checker.observe(&Event { at: look.at, key: key.clone(), after: Some(object.clone()), ..Event::default() }));
         }
     }
+}
+
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn uid(object: &Value) -> String {

@@ -74,6 +74,9 @@ pub(crate) enum Told {
     Mark(usize),
 }
 
+/// States of objects that are known to have been there, by uid and version, whoever made them.
+pub(crate) type Shown = BTreeSet<(String, u64)>;
+
 /// A place in the order of commits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
@@ -84,14 +87,14 @@ pub(crate) enum Mark {
 }
 
 /// Every request of a log that was answered, in the order of the commits, with these marks among them; `who` says of a user and a field manager
-/// who that is.
+/// who that is, and `shown` what somebody saw whose look is in no log.
 ///
 /// kcp writes no workspace into its log: it is that of the object in the request or its answer, or of another one with the same uid, or else of
 /// the only workspace in which an object of that name was ever seen.
 ///
 /// # Errors
 /// The first line that is no audit event. A last line without its end is left out: the server was killed while it wrote.
-pub(crate) fn events(log: &str, marks: &[Mark], who: impl Fn(&str, &str) -> Principal) -> Result<Vec<Told>, String> {
+pub(crate) fn events(log: &str, marks: &[Mark], shown: &Shown, who: impl Fn(&str, &str) -> Principal) -> Result<Vec<Told>, String> {
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     let mut lines = Vec::new();
     for text in whole.lines().filter(|line| !line.is_empty()) {
@@ -109,6 +112,9 @@ pub(crate) fn events(log: &str, marks: &[Mark], who: impl Fn(&str, &str) -> Prin
         if counts && !dry && !line.object_ref.resource.is_empty() {
             lines.push(line);
         }
+    }
+    for (at, version, generations) in cut_off(&lines, shown) {
+        lines[at].was_done_as(version, generations);
     }
     let homes = Homes::of(&lines);
     let told = |entry: Entry| match entry {
@@ -160,6 +166,39 @@ impl Homes {
         let only = self.by_name.get(&name).filter(|homes| homes.len() == 1).and_then(|homes| homes.first());
         only.cloned().unwrap_or_default()
     }
+}
+
+/// The writes of the server behind a virtual workspace that were cut off in the middle and done all the same, with the versions that they made
+/// and by how much they raised the generation.
+///
+/// Nothing says so but what was there later: a version right after the one that was changed, which no line made and whose next change names it, or
+/// the same new content in what somebody made without naming what was there before.
+fn cut_off(lines: &[Line], shown: &Shown) -> Vec<(usize, u64, i64)> {
+    let made = lines.iter().filter_map(|line| Some(((line.uid()?.to_owned(), line.version()?), line)));
+    let made: BTreeMap<(String, u64), &Line> = made.collect();
+    let named = lines.iter().filter_map(|line| Some((line.uid()?.to_owned(), line.base()?)));
+    let mut unexplained: Shown = shown.iter().cloned().chain(named).filter(|state| !made.contains_key(state)).collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_inner && line.verb == "update" && line.is_unheard()) {
+        let Some((uid, base)) = line.uid().zip(line.base()) else { continue };
+        let from = (uid.to_owned(), base + 1);
+        let next = made.range(from.clone()..=(uid.to_owned(), u64::MAX)).next();
+        let end = next.map_or(u64::MAX, |((_, version), _)| *version);
+        let known = unexplained.range(from..(uid.to_owned(), end)).next().cloned();
+        let before = made.get(&(uid.to_owned(), base));
+        let carried_on = || {
+            let (_, next) = next.filter(|(_, next)| next.base().is_none())?;
+            line.is_carried_on(before?, next).then(|| end - 1)
+        };
+        if let Some(version) = known.as_ref().map(|(_, version)| *version).or_else(carried_on) {
+            let raises = before.is_some_and(|before| before.response_object["spec"] != line.request_object["spec"]);
+            found.push((at, version, i64::from(raises)));
+        }
+        if let Some(known) = known {
+            unexplained.remove(&known);
+        }
+    }
+    found
 }
 
 /// Without what a virtual workspace asked of the server behind it for a request that is here itself. One that was given up, since who asked it
@@ -247,6 +286,29 @@ impl Line {
     /// Whether nobody knows what became of it: who asked was gone, or the way to the server behind broke.
     fn is_unheard(&self) -> bool {
         matches!(self.response_status.code, 0 | 499 | 500..)
+    }
+
+    /// The version that this write changed, where it says so.
+    fn base(&self) -> Option<u64> {
+        let places = ["/metadata/resourceVersion", "/preconditions/resourceVersion"];
+        places.into_iter().find_map(|at| self.request_object.pointer(at)?.as_str()?.parse().ok())
+    }
+
+    /// Whether what this write was to change of the state before it is found in what somebody made later.
+    fn is_carried_on(&self, before: &Self, after: &Self) -> bool {
+        let parts: &[&str] = if self.object_ref.subresource == "status" { &["/status"] } else { &["/metadata/finalizers", "/spec"] };
+        let mut changed = parts.iter().filter(|at| self.request_object.pointer(at) != before.response_object.pointer(at)).peekable();
+        changed.peek().is_some() && changed.all(|at| self.request_object.pointer(at) == after.response_object.pointer(at))
+    }
+
+    /// Is known to have been done by now, though nobody heard of it.
+    fn was_done_as(&mut self, version: u64, generations: i64) {
+        self.response_object = self.request_object.clone();
+        if let Some(generation) = self.response_object["metadata"]["generation"].as_i64() {
+            self.response_object["metadata"]["generation"] = (generation + generations).into();
+        }
+        self.response_object["metadata"]["resourceVersion"] = version.to_string().into();
+        self.response_status.code = 200;
     }
 
     /// Whether a virtual workspace can have made that write of it: the same object by its version, or all conditions that it applies.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::audit::{self, Mark, Told};
+use crate::audit::{self, Mark, Shown, Told};
 use crate::checker::{Event, Principal};
 
 /// A line as kcp writes it: a request of the manager that came and was answered in these seconds.
@@ -23,7 +23,7 @@ fn object(name: &str, version: u64) -> Value {
 
 fn told(lines: &[Value], marks: &[Mark]) -> Vec<Told> {
     let log = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
-    audit::events(&log, marks, |_, _| Principal::Scheduler).unwrap()
+    audit::events(&log, marks, &Shown::new(), |_, _| Principal::Scheduler).unwrap()
 }
 
 fn events(lines: &[Value]) -> Vec<Event> {
@@ -79,6 +79,67 @@ fn what_a_virtual_workspace_asks_for_somebody_is_told_once() {
 }
 
 #[test]
+fn a_write_that_was_cut_off_in_the_middle_is_told_where_what_came_later_shows_that_it_was_done() {
+    let with = |version: u64, conditions: &[&str]| {
+        let mut object = object("a", version);
+        object["status"]["conditions"] = conditions.iter().map(|type_| json!({"type": type_})).collect();
+        object
+    };
+    let patch = |seconds, manager: &str, base: u64, conditions: &[&str], answer: &Value| {
+        let mut patch = line(seconds, "patch", "a", answer);
+        patch["requestURI"] =
+            format!("/apis/kubernetes.edge-connect.eu/v1alpha1/namespaces/default/kubernetesclusters/a/status?fieldManager={manager}")
+                .into();
+        patch["objectRef"]["subresource"] = "status".into();
+        patch["requestObject"] = with(base, conditions);
+        patch
+    };
+    let refused = json!({"kind": "Status", "reason": "Timeout"});
+    let created = line([1, 2], "create", "a", &object("a", 10));
+    let mut outer = patch([3, 6], "scheduler", 10, &["Scheduled"], &refused);
+    outer["responseStatus"]["code"] = 504.into();
+    let mut inner = outer.clone();
+    inner["verb"] = "update".into();
+    inner["requestReceivedTimestamp"] = "2026-01-01T00:00:04.000000Z".into();
+    inner["objectRef"]["resource"] = "kubernetesclusters:4d7b".into();
+    let versions = |lines: &[Value], shown: &Shown| {
+        let log = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
+        let told = audit::events(&log, &[], shown, |_, _| Principal::Scheduler).unwrap();
+        let events = told.into_iter().filter_map(|told| if let Told::Request(event, _) = told { Some(*event) } else { None });
+        let version = |event: Event| Some(event.after?["metadata"]["resourceVersion"].as_str()?.to_owned() + " by " + &event.manager);
+        events.filter_map(version).collect::<Vec<String>>()
+    };
+    let none = Shown::new();
+    let cut = [created, outer, inner];
+    assert_eq!(versions(&cut, &none), ["10 by kcm"], "nobody knows");
+
+    let and = |later: &Value| cut.iter().chain([later]).cloned().collect::<Vec<Value>>();
+    let named = patch([7, 8], "status", 12, &["Ready"], &with(15, &["Scheduled", "Ready"]));
+    assert_eq!(versions(&and(&named), &none), ["10 by kcm", "12 by scheduler", "15 by status"], "the next write names what it made");
+    let passed_over = patch([7, 8], "status", 10, &["Ready"], &with(15, &["Ready"]));
+    assert_eq!(versions(&and(&passed_over), &none), ["10 by kcm", "15 by status"], "the next write was to what was there before");
+
+    let mut unnamed = line([7, 8], "patch", "a", &with(15, &["Scheduled"]));
+    unnamed["requestObject"] = json!({"spec": {}});
+    assert_eq!(versions(&and(&unnamed), &none), ["10 by kcm", "14 by scheduler", "15 by kcm"], "it is in what was made of it");
+    unnamed["responseObject"] = with(15, &[]);
+    assert_eq!(versions(&and(&unnamed), &none), ["10 by kcm", "15 by kcm"], "it is not in what was made of it");
+
+    let [created, mut outer, mut inner] = cut.clone();
+    for line in [&mut outer, &mut inner] {
+        line["objectRef"]["subresource"] = "".into();
+        line["requestObject"] = object("a", 10);
+        line["requestObject"]["spec"]["providerRef"] = "otc".into();
+        line["requestObject"]["metadata"]["generation"] = 1.into();
+    }
+    let pinned = events(&[created, outer, inner, named]).swap_remove(1).after.unwrap();
+    assert_eq!((&pinned["spec"]["providerRef"], &pinned["metadata"]["generation"]), (&json!("otc"), &json!(2)));
+
+    let seen = Shown::from([("uid-a".to_owned(), 12)]);
+    assert_eq!(versions(&cut, &seen), ["10 by kcm", "12 by scheduler"], "somebody saw it");
+}
+
+#[test]
 fn an_object_is_gone_with_its_deletion_or_with_its_last_finalizer() {
     let mut held = object("a", 10);
     held["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -128,8 +189,8 @@ fn the_workspace_of_a_request_is_that_of_its_object_by_what_is_known_of_it() {
 fn a_line_that_has_no_end_was_being_written_and_anything_else_is_refused() {
     let whole = format!("{}\n", line([1, 2], "update", "a", &object("a", 10)));
     let who = |_: &str, _: &str| Principal::Scheduler;
-    assert_eq!(audit::events(&format!("{whole}{{\"kind\": \"Ev"), &[], who).unwrap().len(), 1);
-    assert!(audit::events(&format!("no audit\n{whole}"), &[], who).unwrap_err().starts_with("no audit event"));
+    assert_eq!(audit::events(&format!("{whole}{{\"kind\": \"Ev"), &[], &Shown::new(), who).unwrap().len(), 1);
+    assert!(audit::events(&format!("no audit\n{whole}"), &[], &Shown::new(), who).unwrap_err().starts_with("no audit event"));
     let mut dry = line([1, 2], "update", "a", &object("a", 10));
     dry["requestURI"] = "/apis/x?dryRun=All".into();
     assert_eq!(events(&[dry]).len(), 0, "nothing was written");

@@ -83,6 +83,9 @@ pub(crate) fn observe(world: &World, checker: Checker) -> Arc<Mutex<Book>> {
         if (sent.verb, sent.code) == ("list", 404) {
             told.lock().checker.not_served(&kind_of(&sent.target));
         }
+        if sent.code != 409 {
+            told.lock().checker.was_not_heard(sent.target.split('?').next().unwrap_or_default());
+        }
     });
     world.on_crash(move || restarted.lock().checker.restarted());
     world.control_plane().observe(move |seen| {

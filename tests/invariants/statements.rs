@@ -238,6 +238,18 @@ const BAD: &[(&str, &str, Spoil)] = &[
     }),
     ("R5", "a workspace by its path", |life| life.at("pin").path = "/services/apiexport/p/e/clusters/root:acme/apis".into()),
     ("R11", "projections were not listed", |life| life.without("projections are listed")),
+    ("R13", "a status is tried again over a state that is no more", |life| {
+        let mut refused = life.at("scheduled").clone();
+        (refused.code, refused.after) = (409, None);
+        life.insert("projection", "refused", refused.clone());
+        life.insert("projection", "refused again", refused);
+    }),
+    ("R12", "a projection is made anew each time that it is taken away", |life| {
+        let made = life.at("projection").clone();
+        for _ in 0..20 {
+            life.insert("projection", "again", made.clone());
+        }
+    }),
 ];
 
 #[test]

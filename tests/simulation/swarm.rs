@@ -38,17 +38,21 @@ const CLOCKS: [i64; 7] = [-86_400, -3600, -30, 0, 30, 3600, 86_400];
 const LAZY: Timing =
     Timing { bind: Duration::from_secs(2), collect: Duration::from_secs(15), slice: Duration::from_millis(200), ..Timing::INSTANT };
 
+/// One who clears up at once: what is made for an owner that is gone does not last.
+const BUSY: Timing = Timing { collect: Duration::from_millis(100), ..LAZY };
+
 /// Longer than any pause after which something is looked at again: five minutes of backoff, of requeue, and the poll.
 const PATIENCE: Duration = Duration::from_mins(11);
 
-/// The trials of all swarms, over one shard and two, and with a manager that writes past the virtual workspace: what happens follows from a seed.
+/// The trials of all swarms, over one shard and two, with a manager that writes past the virtual workspace, and with a server that clears up at once:
+/// what happens follows from a seed.
 pub(crate) struct Swarm {
     trials: Vec<Box<dyn Fn(u64) -> Played + Sync + Send>>,
 }
 
 impl Swarm {
     pub(crate) fn new() -> Self {
-        Self { trials: vec![trial(1, false), trial(2, false), trial(2, true)] }
+        Self { trials: vec![trial(1, false, LAZY), trial(2, false, LAZY), trial(2, true, LAZY), trial(1, false, BUSY)] }
     }
 
     /// One run.
@@ -61,12 +65,12 @@ impl Swarm {
 /// Tenants who let a manager in that writes directly, at the beginning: others make it go through the virtual workspace.
 const OPEN: [&str; 3] = ["acme", "corp", "evil"];
 
-fn trial(shards: usize, direct: bool) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
+fn trial(shards: usize, direct: bool, timing: Timing) -> Box<dyn Fn(u64) -> Played + Sync + Send> {
     let beginning: Arc<Mutex<Beginning>> = Arc::default();
     let made = beginning.clone();
     let prepare = async move || {
         let version = if direct { Version::V0_31 } else { Version::V0_28 };
-        let (world, book, token) = platform(shards, LAZY, version).await;
+        let (world, book, token) = platform(shards, timing, version).await;
         for offering in [("hcloud-small", "hcloud", ["c-2-4", "m-4-16"]), ("aws-any", "aws", ["m-4-16", "x-16-64"])] {
             world.provider().apply(self::offering(offering.0, offering.1, &offering.2)).await;
         }
@@ -204,6 +208,7 @@ impl Days<'_> {
             (2, 16),
             (2, 17),
             (2, 18),
+            (2, 19),
         ]);
         match what {
             0 => self.order().await,
@@ -234,6 +239,7 @@ impl Days<'_> {
             15 => self.claims().await,
             16 => self.configuration().await,
             17 => self.shard(),
+            18 => self.fight().await,
             _ => self.clock(),
         }
     }
@@ -326,6 +332,16 @@ impl Days<'_> {
         client.merge(path, &json!({"metadata": {"finalizers": null}})).await;
         client.delete(path).await;
         client.create(CLUSTERS, &ordered(name, &self.spec())).await;
+    }
+
+    /// Something in a tenant's workspace takes a projection away whenever it is there, for a while.
+    async fn fight(&mut self) {
+        let (tenant, name) = (self.tenant(), *self.dice.one(&NAMES));
+        let client = tenant.client().as_bearer(TENANT);
+        for _ in 0..50 + self.dice.below(150) {
+            client.delete(&format!("{DEMO}/{name}")).await;
+            self.world.advance(Duration::from_millis(100)).await;
+        }
     }
 
     async fn account(&mut self) {

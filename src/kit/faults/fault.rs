@@ -61,6 +61,8 @@ pub enum Fault {
     Silent,
     /// A watch breaks off in the middle of an event.
     Cut,
+    /// A watch ends instead of showing an event, and its kind cannot be listed or watched for forty seconds, while all else can.
+    Blind,
     /// The reconciler panics, before or after its work.
     Panic(Side),
     /// The reconciler never comes back, without or with its work done.
@@ -70,8 +72,8 @@ pub enum Fault {
 }
 
 use Fault::{
-    Broken, CloseWatches, Code, Compact, Crash, Cut, Disturb, Down, Expired, Forbidden, Hang, Late, Lost, Panic, Pause, Reset, Silent,
-    Slow, Stale, Stall, Storm, Torn, Trickle, Twice, Unauthorized,
+    Blind, Broken, CloseWatches, Code, Compact, Crash, Cut, Disturb, Down, Expired, Forbidden, Hang, Late, Lost, Panic, Pause, Reset,
+    Silent, Slow, Stale, Stall, Storm, Torn, Trickle, Twice, Unauthorized,
 };
 use Side::{After, Before};
 
@@ -131,7 +133,7 @@ const ANSWER: &[Fault] = &[Slow(After), Torn, Trickle];
 /// What can go wrong besides with one that is done, or is not.
 const WRITE: &[Fault] =
     &[Crash(After), Reset(After), Hang(After), Code(409, Before), Code(500, After), Code(502, After), Code(503, After), Code(504, After)];
-const LINE: &[Fault] = &[Twice, Late, Lost, Expired, Broken, Silent, Cut];
+const LINE: &[Fault] = &[Twice, Late, Lost, Expired, Broken, Silent, Cut, Blind];
 const CALL: &[Fault] = &[Panic(Before), Panic(After), Stall(Before), Stall(After)];
 
 /// Those of which pairs are made: every way in which something is done and not known, or known and not done, once.
@@ -220,6 +222,7 @@ impl fmt::Display for Fault {
             Broken => "broken",
             Silent => "silent",
             Cut => "cut",
+            Blind => "blind",
         };
         f.write_str(word)
     }

@@ -22,6 +22,8 @@ struct Lines {
     body: Plain,
     faults: Faults,
     watch: u64,
+    /// What is watched.
+    path: String,
     /// Events so far; bookmarks do not count, of which there is no end.
     count: u64,
     waiting: VecDeque<Bytes>,
@@ -31,8 +33,8 @@ struct Lines {
 }
 
 /// The body of the watch that was opened by the request of this number.
-pub(super) fn struck(body: Plain, faults: Faults, watch: u64) -> Body {
-    let lines = Lines { body, faults, watch, count: 0, waiting: VecDeque::new(), next: None, over: false };
+pub(super) fn struck(body: Plain, faults: Faults, watch: u64, path: String) -> Body {
+    let lines = Lines { body, faults, watch, path, count: 0, waiting: VecDeque::new(), next: None, over: false };
     StreamBody::new(events(lines).map(|line| line.map(Frame::data))).boxed_unsync()
 }
 
@@ -61,6 +63,10 @@ impl Lines {
             Some(Fault::Twice) => self.next = Some(Ok(line.clone())),
             Some(Fault::Late) => tokio::time::sleep(LATE).await,
             Some(Fault::Lost) => return None,
+            Some(Fault::Blind) => {
+                self.faults.blind(&self.path);
+                return None;
+            }
             Some(Fault::Expired) => return Some(Ok(self.ends_with(410, "Expired"))),
             Some(Fault::Broken) => return Some(Ok(self.ends_with(500, "InternalError"))),
             Some(Fault::Silent) => return std::future::pending().await,

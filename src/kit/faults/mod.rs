@@ -21,7 +21,7 @@ pub use seam::Brittle;
 
 pub(super) use wire::{Mortal, Tap};
 
-/// How long the server cannot be reached: longer than a request's deadline.
+/// How long the server, or a kind of it, cannot be reached: longer than a request's deadline.
 const DOWN: Duration = Duration::from_secs(40);
 /// How long nobody is known, or nothing allowed.
 const REFUSED: Duration = Duration::from_mins(1);
@@ -60,6 +60,8 @@ struct State {
     unauthorized: Option<Instant>,
     forbidden: Option<Instant>,
     storms: BTreeMap<String, u8>,
+    /// Collections that nobody lists or watches, until then.
+    blind: BTreeMap<String, Instant>,
     /// Shards that nobody reaches, until then.
     cut_off: BTreeMap<usize, Instant>,
     disturb: Option<Disturbance>,
@@ -150,9 +152,17 @@ impl Faults {
         self.0.lock().cut_off.insert(shard, Instant::now() + lasts);
     }
 
-    fn lasting(&self, path: &str) -> Option<Lasting> {
+    /// Nobody lists or watches this collection for a while.
+    fn blind(&self, path: &str) {
+        self.0.lock().blind.insert(path.to_owned(), Instant::now() + DOWN);
+    }
+
+    fn lasting(&self, path: &str, target: Target) -> Option<Lasting> {
         let state = self.0.lock();
         let now = Instant::now();
+        if matches!(target, Target::List | Target::Watch) && state.blind.get(path).is_some_and(|until| now < *until) {
+            return Some(Lasting::Down);
+        }
         if shard_of(path).and_then(|shard| state.cut_off.get(&shard)).is_some_and(|until| now < *until) {
             return Some(Lasting::Down);
         }

@@ -33,6 +33,10 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// How many changes ago a stale read is from.
 const STALE: u64 = 3;
 
+/// Of this answer nobody hears the end.
+#[derive(Clone, Copy)]
+struct Half;
+
 /// A control plane whose requests are written down, and go wrong.
 #[derive(Clone)]
 pub(in crate::kit) struct Tap {
@@ -56,7 +60,8 @@ impl Service<Request<Bytes>> for Tap {
         let at = self.journal.begin(&request);
         Box::pin(async move {
             let answer = tap.pass(at, request).await;
-            tap.journal.end(at, answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
+            let whole = answer.as_ref().ok().filter(|answer| answer.extensions().get::<Half>().is_none());
+            tap.journal.end(at, whole.map_or(0, |answer| answer.status().as_u16()));
             answer
         })
     }
@@ -79,7 +84,7 @@ impl Tap {
             Some(Fault::Stale) => return Ok(self.stale(request, target).await),
             _ => {}
         }
-        match self.faults.lasting(&path) {
+        match self.faults.lasting(&path, target) {
             Some(Lasting::Down) => return Err(reset()),
             Some(Lasting::Unauthorized) => return Ok(refusal(401)),
             Some(Lasting::Forbidden) => return Ok(refusal(403)),
@@ -102,7 +107,7 @@ impl Tap {
             _ => answer,
         };
         if target == Target::Watch && answer.status().is_success() {
-            return Ok(answer.map(|body| lines::struck(body, self.faults.clone(), at)));
+            return Ok(answer.map(|body| lines::struck(body, self.faults.clone(), at, path)));
         }
         Ok(whole(answer))
     }
@@ -186,7 +191,8 @@ fn whole(answer: Response<Plain>) -> Response<Body> {
 
 /// The first half of an answer, and then an error, or nothing for ever.
 async fn half(answer: Response<Plain>, how: Fault) -> Response<Body> {
-    let (parts, body) = answer.into_parts();
+    let (mut parts, body) = answer.into_parts();
+    parts.extensions.insert(Half);
     let Ok(body) = body.collect().await;
     let body = body.to_bytes();
     let first = stream::iter([Ok(Frame::data(body.slice(..body.len() / 2)))]);

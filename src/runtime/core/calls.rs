@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::warn;
+
 use crate::api::names::{ObjectKey, ObjectName};
 use crate::mutants::{Mutant, mutated};
 use crate::runtime::clock::Moment;
-use crate::runtime::port::Written;
+use crate::runtime::port::{Refused, Written};
 use crate::runtime::queue::{Class, Outcome, Work};
 use crate::runtime::served::Ended;
 
 use super::actors::ActorState;
 use super::rechecks::Why;
-use super::streams::ShardId;
+use super::streams::{Role, ShardId};
 use super::{Core, Effect, Run};
 
 /// When a call began.
@@ -86,10 +88,32 @@ impl Core {
         }
     }
 
+    /// Waits for what the server has instead of what a call has read: until it is seen, whatever is written would be refused again.
+    fn doubt(&mut self, now: Moment, work: &Work, begun: Begun, refused: &Refused) {
+        let key = ObjectKey::new(work.key.workspace.clone(), refused.name.clone());
+        if self.objects.doubt(&key, begun.shard, refused, now.mono) {
+            self.block(&key);
+        }
+    }
+
+    /// Follows up on what the cache was to show by now: once the stream is listed anew, in the end the key goes on without.
+    pub(super) fn catch_up(&mut self, now: Moment) {
+        for (kind, shard, since) in self.objects.lagging(now.mono) {
+            if let Some((stream, _)) = self.streams.find(Role::Objects(shard, kind)) {
+                self.refresh(now, stream, since);
+            }
+        }
+        for key in self.objects.overdue(now.mono) {
+            warn!(%key, "a write that the server knows of was not seen in time; going on with what the cache has");
+            self.unblock(now, &key);
+        }
+    }
+
     /// Waits for a write that the cache does not show yet; whether that is to the work's own key.
     fn note(&mut self, now: Moment, work: &Work, begun: Begun, written: &Written) -> bool {
         let key = ObjectKey::new(work.key.workspace.clone(), written.name.clone());
         let owes = self.objects.owe(&key, begun.shard, written, now.mono);
+        self.losses.makes(work.actor, written);
         if owes {
             self.block(&key);
         }
@@ -99,11 +123,14 @@ impl Core {
     /// Takes back a call, with what it wrote and when it wants to be looked at again.
     pub(super) fn take_end(&mut self, now: Moment, work: &Work, ended: Ended, jitter: f64) {
         let Some(begun) = self.running.remove(work) else { return };
-        let Ended { outcome, recheck, refresh, starved, written, failed: _ } = ended;
+        let Ended { outcome, recheck, refresh, starved, written, refused, failed: _ } = ended;
         let outcome = if mutated(Mutant::NoRetry) { Outcome::Settled } else { outcome };
         let mut owes = false;
         for write in &written {
             owes |= self.note(now, work, begun, write);
+        }
+        for refused in &refused {
+            self.doubt(now, work, begun, refused);
         }
         self.queue.done(now.mono, jitter, work, outcome);
         let actor = &self.actors[usize::from(work.actor)];

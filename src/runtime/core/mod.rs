@@ -11,6 +11,7 @@ mod external;
 mod guards;
 mod index;
 mod inputs;
+mod losses;
 mod news;
 mod objects;
 mod paths;
@@ -30,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::api::config::FieldError;
 use crate::api::meta::KindRef;
@@ -52,6 +53,7 @@ use absence::Absences;
 use actors::ActorState;
 use calls::Begun;
 use guards::Guards;
+use losses::Losses;
 use objects::Objects;
 use paths::Paths;
 use platform::{NamesOfKind, Platform};
@@ -173,6 +175,7 @@ pub(crate) struct Core {
     configs: BTreeMap<KindRef, Option<Arc<Raw>>>,
     queue: Queue,
     rechecks: Rechecks,
+    losses: Losses,
     /// Work whose inputs were not synced yet when it came up.
     parked: BTreeMap<(u8, ShardId), BTreeMap<ObjectKey, Class>>,
     /// Work that found an input unreadable.
@@ -211,6 +214,7 @@ impl Core {
             secured: Secured::default(),
             configs: BTreeMap::new(),
             rechecks: Rechecks::default(),
+            losses: Losses::default(),
             parked: BTreeMap::new(),
             starved: BTreeSet::new(),
             running: BTreeMap::new(),
@@ -314,7 +318,11 @@ impl Core {
         }
         let shard = entry.shard;
         if self.gate_is_open(now, actor, shard) {
-            self.queue.add(now.mono, &Work { actor, key: key.clone() }, class);
+            let work = Work { actor, key: key.clone() };
+            match self.losses.rest(&work, &entry.raw, now.mono) {
+                Some(rest) => self.queue.add_after(now.mono, &work, rest),
+                None => self.queue.add(now.mono, &work, class),
+            }
         } else {
             let parked = self.parked.entry((actor, shard)).or_default();
             let waiting = parked.entry(key.clone()).or_insert(class);
@@ -333,10 +341,7 @@ impl Core {
             }
         }
         self.look_again(now);
-        for key in self.objects.overdue(now.mono) {
-            warn!(%key, "a write of ours was not seen in time; going on with what the cache has");
-            self.unblock(now, &key);
-        }
+        self.catch_up(now);
         self.expire_shards(now);
         self.sweep(now);
         self.start_calls(now);
@@ -365,12 +370,17 @@ impl Core {
 
     pub(super) fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
         for stream in self.stale_inputs(work, since) {
-            if let Some(state) = self.streams.open.get_mut(&stream)
-                && state.refresh_wanted.is_none_or(|at| at < since)
-            {
-                state.refresh_wanted = Some(now.mono);
-                self.orders.insert((stream, Order::Refresh));
-            }
+            self.refresh(now, stream, since);
+        }
+    }
+
+    /// Has a stream listed anew, unless that was wanted since then already.
+    fn refresh(&mut self, now: Moment, stream: StreamId, since: Duration) {
+        if let Some(state) = self.streams.open.get_mut(&stream)
+            && state.refresh_wanted.is_none_or(|at| at < since)
+        {
+            state.refresh_wanted = Some(now.mono);
+            self.orders.insert((stream, Order::Refresh));
         }
     }
 

@@ -214,12 +214,16 @@ impl Core {
         let removed = self.objects.remove(kind, key, shard, uid);
         if removed.is_some() {
             self.object_went(kind, key);
+            if !self.objects.is_our_deletion(kind, key, removed.as_deref()) {
+                self.take_loss(now, kind, key);
+            }
             for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
                 actor.index.unsubscribe(key);
                 if let Ok(actor) = u8::try_from(index) {
                     let work = Work { actor, key: key.clone() };
                     self.rechecks.cancel(&work);
                     self.starved.remove(&work);
+                    self.losses.forget(&work);
                 }
             }
             self.count_anew(now, kind, key);
@@ -227,6 +231,17 @@ impl Core {
         }
         if self.objects.settle(kind, key, uid.or(removed.as_deref())) {
             self.unblock(now, key);
+        }
+    }
+
+    /// Counts a child that went while its object stays.
+    fn take_loss(&mut self, now: Moment, kind: KindRef, key: &ObjectKey) {
+        let parents: BTreeSet<KindRef> =
+            self.actors.iter().filter(|actor| actor.kind != kind && actor.children.contains(&kind)).map(|actor| actor.kind).collect();
+        for parent in parents {
+            if let Some(entry) = self.objects.get(parent, key) {
+                self.losses.lost(kind, &entry.raw, key, now.mono);
+            }
         }
     }
 

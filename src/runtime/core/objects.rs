@@ -7,13 +7,18 @@ use std::time::Duration;
 use crate::api::meta::KindRef;
 use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::mutants::{Mutant, mutated};
-use crate::runtime::port::Written;
+use crate::runtime::port::{Refused, Written};
 use crate::runtime::raw::Raw;
 
 use super::streams::ShardId;
 
 /// How long a key waits for its stream to show our own write. After it, the key goes on with what the cache has.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same where the server has said that the cache is out of date: until then whatever is written would be refused again. As long as the
+/// longest backoff, so that a server that is wrong is asked no less often than one that fails.
+const DOUBT: Duration = Duration::from_mins(5);
+/// How long a stream may take to show what the server has said, before it is listed anew.
+const LAG: Duration = Duration::from_secs(2);
 
 /// An object and where it came from.
 #[derive(Clone, Debug)]
@@ -25,7 +30,7 @@ pub(super) struct Entry {
 /// One kind of it.
 pub(super) type KindCache = BTreeMap<ObjectKey, Entry>;
 
-/// A write that the cache has not shown yet.
+/// A write that the cache has not shown yet: one of ours, or somebody's for which ours was refused.
 #[derive(Clone, Debug)]
 struct Debt {
     uid: String,
@@ -34,6 +39,11 @@ struct Debt {
     shard: ShardId,
     /// When the call that wrote it had ended.
     since: Duration,
+    /// When it is waited for no longer.
+    until: Duration,
+    /// When its stream is to be listed anew; `None` for what we wrote ourselves, and once that was said.
+    nudge: Option<Duration>,
+    ours: bool,
 }
 
 /// The cache.
@@ -129,7 +139,8 @@ impl Objects {
         if !self.kinds.contains_key(&written.kind) || mutated(Mutant::ForgetOwnWrites) {
             return false;
         }
-        let debt = Debt { uid: written.uid.clone(), version: written.version, shard, since: now };
+        let (uid, version, until) = (written.uid.clone(), written.version, now + PATIENCE);
+        let debt = Debt { uid, version, shard, since: now, until, nudge: None, ours: true };
         if self.is_paid(written.kind, key, &debt) {
             return false;
         }
@@ -140,6 +151,32 @@ impl Objects {
             self.debts.insert(at, debt);
         }
         true
+    }
+
+    /// Remembers that the server has a later state of an object than the cache, until that shows it; false when it does already, or has none.
+    pub(super) fn doubt(&mut self, key: &ObjectKey, shard: ShardId, refused: &Refused, now: Duration) -> bool {
+        let at = (key.clone(), refused.kind);
+        let Some(entry) = self.get(refused.kind, key).filter(|entry| entry.shard == shard && *entry.raw.uid == *refused.uid) else {
+            return false;
+        };
+        let Some(have) = entry.raw.version().filter(|have| refused.version.is_none_or(|meant| *have <= meant)) else { return false };
+        if self.debts.contains_key(&at) || mutated(Mutant::TrustWhatWasRefuted) {
+            return false;
+        }
+        let version = Some(refused.version.map_or(have, |meant| meant.max(have)) + 1);
+        let (uid, until, nudge) = (refused.uid.clone(), now + DOUBT, Some(now + LAG));
+        self.debts.insert(at, Debt { uid, version, shard, since: now, until, nudge, ours: false });
+        true
+    }
+
+    /// The kinds whose streams behind a shard do not show what the server has said, each with since when.
+    pub(super) fn lagging(&mut self, now: Duration) -> Vec<(KindRef, ShardId, Duration)> {
+        let late = self.debts.iter_mut().filter(|(_, debt)| debt.nudge.is_some_and(|at| at <= now));
+        late.map(|((_, kind), debt)| {
+            debt.nudge = None;
+            (*kind, debt.shard, debt.since)
+        })
+        .collect()
     }
 
     /// Takes note of how far a stream is: what was written before that version was shown, though it may be gone again.
@@ -172,7 +209,13 @@ impl Objects {
     /// Whether this is the very state that we have written last and not seen yet.
     pub(super) fn is_our_write(&self, kind: KindRef, key: &ObjectKey, raw: &Raw) -> bool {
         let debt = self.debts.get(&(key.clone(), kind));
-        debt.is_some_and(|debt| *debt.uid == *raw.uid && debt.version.is_some() && debt.version == raw.version())
+        debt.is_some_and(|debt| debt.ours && *debt.uid == *raw.uid && debt.version.is_some() && debt.version == raw.version())
+    }
+
+    /// Whether it is by us that this incarnation went.
+    pub(super) fn is_our_deletion(&self, kind: KindRef, key: &ObjectKey, uid: Option<&str>) -> bool {
+        let debt = self.debts.get(&(key.clone(), kind));
+        debt.is_some_and(|debt| debt.ours && debt.version.is_none() && uid == Some(&debt.uid))
     }
 
     /// Whether something written to this object is still unseen.
@@ -194,7 +237,7 @@ impl Objects {
 
     /// Strikes out what has waited too long.
     pub(super) fn overdue(&mut self, now: Duration) -> Vec<ObjectKey> {
-        self.strike(|_, debt| debt.since + PATIENCE <= now)
+        self.strike(|_, debt| debt.until <= now)
     }
 
     /// Strikes out everything of a workspace that is gone.
@@ -210,12 +253,12 @@ impl Objects {
         struck.into_iter().map(|(key, _)| key).collect()
     }
 
-    /// When the next debt is overdue.
+    /// When the next debt is overdue, or its stream is.
     pub(super) fn next_overdue(&self) -> Option<Duration> {
-        self.debts.values().map(|debt| debt.since + PATIENCE).min()
+        self.debts.values().map(|debt| debt.nudge.unwrap_or(debt.until)).min()
     }
 
-    /// How much is owed: bounded, for each debt ends by itself after [`PATIENCE`].
+    /// How much is owed: bounded, for each debt ends by itself after [`PATIENCE`] or [`DOUBT`].
     #[cfg(test)]
     pub(super) fn debts(&self) -> usize {
         self.debts.len()

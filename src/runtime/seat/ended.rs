@@ -6,7 +6,7 @@ use crate::api::names::ObjectKey;
 use crate::api::reason::Reason;
 use crate::reconciler::{Recheck, ReconcileError, Reconciler};
 use crate::runtime::access::Refused;
-use crate::runtime::port::Written;
+use crate::runtime::port::LivePort;
 use crate::runtime::queue::Outcome;
 use crate::runtime::served::Ended;
 
@@ -14,9 +14,17 @@ use super::look::Looked;
 use super::{DEADLINE, Seat, Trouble};
 
 impl<R: Reconciler> Seat<R> {
-    pub(super) fn ended(&self, key: &ObjectKey, written: Vec<Written>, Looked { result, starved, refresh }: Looked) -> Ended {
+    pub(super) fn ended(&self, key: &ObjectKey, live: &LivePort, Looked { result, starved, refresh }: Looked) -> Ended {
         let controller = self.actor.name;
-        let mut ended = Ended { outcome: Outcome::Settled, recheck: None, refresh, starved, written, failed: None };
+        let mut ended = Ended {
+            outcome: Outcome::Settled,
+            recheck: None,
+            refresh,
+            starved,
+            written: live.written(),
+            refused: live.refused(),
+            failed: None,
+        };
         let (reason, text) = match result.map(|said| said.recheck) {
             Ok(Recheck::OnChange) => return ended,
             Ok(Recheck::After(wait)) if wait.is_zero() => {

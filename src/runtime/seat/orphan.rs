@@ -47,7 +47,7 @@ impl<R: Reconciler> Seat<R> {
             }
         };
         let result = result.map(|recheck| Said { recheck, ..Said::default() });
-        let mut ended = self.ended(&key, live.written(), Looked::of(result));
+        let mut ended = self.ended(&key, &live, Looked::of(result));
         // Nothing tells of a change any more: only time does.
         if let Some(wait) = ended.recheck.take() {
             ended.outcome = Outcome::After(wait);

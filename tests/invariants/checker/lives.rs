@@ -26,6 +26,15 @@ pub(super) fn a_projection_is_held(step: &Step<'_>) -> Option<String> {
     }
 }
 
+/// At once, after a second, then 2, 4, 8, 16 and 30: seven times in a minute. As many more for what two managers may do that take turns.
+const OFTEN: usize = 14;
+
+pub(super) fn nobody_is_fought(step: &Step<'_>) -> Option<String> {
+    let after = step.after().filter(|_| step.is_of(PROJECTION) && step.is_ours() && step.event.verb == "create")?;
+    let made = 1 + step.memory.made_lately(&step.event.key, owner(after), step.event.at);
+    (made > OFTEN).then(|| format!("it is made for the {made}th time within a minute"))
+}
+
 pub(super) fn the_finalizer_outlives(step: &Step<'_>) -> Option<String> {
     if !step.is_of(TENANT) || step.event.principal != Principal::Scheduler {
         return None;

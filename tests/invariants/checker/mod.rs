@@ -121,9 +121,14 @@ impl Checker {
         self.memory.not_served(kind, &self.state);
     }
 
+    /// The manager was not told that this write of its was refused.
+    pub(crate) fn was_not_heard(&mut self, path: &str) {
+        self.memory.was_not_heard(path);
+    }
+
     /// The manager was started anew: nothing it had read counts any more.
     pub(crate) fn restarted(&mut self) {
-        self.memory.listed.clear();
+        self.memory.restarted();
     }
 
     pub(crate) fn state(&self) -> &State {

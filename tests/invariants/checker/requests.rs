@@ -55,6 +55,11 @@ pub(super) fn paths_are_for_people(step: &Step<'_>) -> Option<String> {
     (kind && step.is_ours() && asked.contains(':')).then(|| format!("it names {asked}"))
 }
 
+pub(super) fn refusals_are_heard(step: &Step<'_>) -> Option<String> {
+    let again = step.is_ours() && step.event.is_write() && step.memory.was_just_refused(step.event);
+    again.then(|| format!("version {} was refused twice a moment ago", text(&step.event.body, "/metadata/resourceVersion")))
+}
+
 /// In its weaker form, which a trace can show: the kinds that a decision is about were listed, by this process. A status may say before that
 /// they cannot be.
 pub(super) fn nothing_is_done_unseen(step: &Step<'_>) -> Option<String> {

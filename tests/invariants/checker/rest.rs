@@ -54,9 +54,11 @@ fn was_reconciled(tenant: &Value) -> Option<String> {
 fn follows_from_the_inputs(state: &State, key: &Key, tenant: &Value) -> Option<String> {
     let scheduled = condition(tenant, "Scheduled")?;
     let foreign = condition(tenant, "Projected").is_some_and(|projected| projected["reason"] == "ForeignProjection");
+    let going = state.get(&key.of(PROJECTION)).filter(|projection| is_going(projection));
     // The projection of an earlier cluster of this name has to go first, and its provider holds it.
-    let waits =
-        state.get(&key.of(PROJECTION)).is_some_and(|projection| is_going(projection) && owner(projection) != text(tenant, "/metadata/uid"));
+    let waits = going.is_some_and(|projection| owner(projection) != text(tenant, "/metadata/uid"));
+    // The same of one that somebody deletes: it is not changed any more.
+    let is_pending = condition(tenant, "Projected").is_some_and(|projected| projected["reason"] == "Pending");
     if ELSEWHERE.contains(&text(scheduled, "/reason")) || foreign || (waits && text(scheduled, "/reason") == "NotEvaluated") {
         return None;
     }
@@ -67,7 +69,8 @@ fn follows_from_the_inputs(state: &State, key: &Key, tenant: &Value) -> Option<S
             let Some(projection) = projection else { return Some("there is no projection".into()) };
             let has: Vec<&String> = projection.spec.node_pools.iter().map(|pool| &pool.type_).collect();
             let same = projection.spec.provider_ref.name == *provider && has == types.iter().collect::<Vec<_>>();
-            (!same).then(|| format!("the projection has {has:?}; by the rules: {provider} with {types:?}"))
+            let ends = going.is_some() && is_pending;
+            (!same && !ends).then(|| format!("the projection has {has:?}; by the rules: {provider} with {types:?}"))
         }
         _ => Some(format!("Scheduled is {} ({}); by the rules: {}", scheduled["status"], scheduled["reason"], said(&choice))),
     }

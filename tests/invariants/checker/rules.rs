@@ -43,4 +43,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule("R4", "a write names the incarnation that it means", RUNTIME, requests::writes_name_the_incarnation),
     rule("R5", "a tenant's workspace is asked for by its logical cluster, never by a path", RUNTIME, requests::paths_are_for_people),
     rule("R11", "nothing is done before everything was listed", RUNTIME, requests::nothing_is_done_unseen),
+    rule("R12", "what somebody takes away again and again is made anew ever more seldom", RUNTIME, lives::nobody_is_fought),
+    rule(
+        "R13",
+        "what was refused as being to an earlier state is not tried again and again over that state",
+        RUNTIME,
+        requests::refusals_are_heard,
+    ),
 ];

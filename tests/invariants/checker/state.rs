@@ -17,6 +17,10 @@ pub(crate) const FINALIZER: &str = "kubernetes.edge-connect.eu/cluster-projectio
 const WINDOW: SignedDuration = SignedDuration::from_secs(30);
 /// The same where streams fall silent and requests hang: the watchdog of a stream, its backoff, and the deadlines of a call.
 const TROUBLED: SignedDuration = SignedDuration::from_secs(600);
+/// Within which time the same must not be refused twice and tried once more. Once it may: what stands between may have said it twice.
+const JUST_NOW: SignedDuration = SignedDuration::from_secs(2);
+/// Over which time it is counted how often a projection is made anew.
+const FIGHT: SignedDuration = SignedDuration::from_secs(60);
 
 /// The objects of the kinds that rules look at.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +52,17 @@ pub(crate) struct Past {
     pub(crate) before: Option<Arc<Value>>,
 }
 
+/// A write that was refused as being to an earlier state.
+#[derive(Clone, Debug)]
+struct Refusal {
+    at: Timestamp,
+    principal: Principal,
+    key: Key,
+    /// Which state it was to.
+    version: String,
+    path: String,
+}
+
 /// What of the past rules need.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory {
@@ -67,6 +82,10 @@ pub(crate) struct Memory {
     pub(crate) home: BTreeMap<String, String>,
     /// Kinds that the manager has listed since it started.
     pub(crate) listed: BTreeSet<String>,
+    /// When projections were made lately, and for which incarnation of their cluster, since the manager started.
+    made: Vec<(Timestamp, Key, String)>,
+    /// Writes that were refused lately as being to an earlier state.
+    refused: Vec<Refusal>,
     /// Past states of inputs of a decision, oldest first.
     pub(crate) past: Vec<Past>,
 }
@@ -82,6 +101,8 @@ impl Default for Memory {
             told_gone: BTreeSet::new(),
             home: BTreeMap::new(),
             listed: BTreeSet::new(),
+            made: Vec::new(),
+            refused: Vec::new(),
             past: Vec::new(),
         }
     }
@@ -109,6 +130,20 @@ impl Memory {
             self.listed.insert(event.key.kind.clone());
         }
         self.hear_of_projections(event);
+        if event.code == 409 && event.principal.is_ours() && event.verb != "create" {
+            let version = text(&event.body, "/metadata/resourceVersion").to_owned();
+            self.refused.retain(|refused| event.at.duration_since(refused.at) <= JUST_NOW);
+            let Event { at, principal, key, path, .. } = event.clone();
+            self.refused.push(Refusal { at, principal, key, version, path });
+        }
+        if event.key.kind == PROJECTION
+            && event.verb == "create"
+            && event.principal.is_ours()
+            && let Some(made) = event.after.as_ref()
+        {
+            self.made.retain(|(at, ..)| event.at.duration_since(*at) <= FIGHT);
+            self.made.push((event.at, event.key.clone(), owner(made).to_owned()));
+        }
         self.believe(event);
         let Some(after) = change else { return };
         let same = before.is_some_and(|before| after.as_ref().is_some_and(|after| before["spec"] == after["spec"]));
@@ -132,6 +167,34 @@ impl Memory {
         if unheard && event.key.kind == TENANT && event.principal.is_ours() && carries(&event.body, FINALIZER) && !pin.is_empty() {
             self.held.insert(uid.to_owned(), pin.to_owned());
         }
+    }
+
+    /// A new process knows nothing of what an earlier one did.
+    pub(crate) fn restarted(&mut self) {
+        self.listed.clear();
+        self.made.clear();
+        self.refused.clear();
+    }
+
+    /// How often a projection was made for an incarnation of its cluster within the last minute.
+    pub(crate) fn made_lately(&self, key: &Key, owner: &str, at: Timestamp) -> usize {
+        let counts = |(made, of, by): &&(Timestamp, Key, String)| at.duration_since(*made) <= FIGHT && of == key && by == owner;
+        self.made.iter().filter(counts).count()
+    }
+
+    /// Whoever asked this has not heard that it was refused.
+    pub(crate) fn was_not_heard(&mut self, path: &str) {
+        self.refused.retain(|refused| refused.path != path);
+    }
+
+    /// Whether such a write was refused twice just now as being to a state that is no more.
+    pub(crate) fn was_just_refused(&self, event: &Event) -> bool {
+        let version = text(&event.body, "/metadata/resourceVersion");
+        let same = |refused: &&Refusal| {
+            let Refusal { at, principal, key, version: of, .. } = refused;
+            event.at.duration_since(*at) <= JUST_NOW && *principal == event.principal && *key == event.key && of == version
+        };
+        !version.is_empty() && self.refused.iter().filter(same).count() > 1
     }
 
     /// The pin of an object that the scheduler holds, or may believe to hold at this time.

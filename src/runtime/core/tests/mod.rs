@@ -14,6 +14,7 @@ mod property;
 mod requeue;
 mod roster;
 mod shards;
+mod stale;
 mod wake;
 mod writes;
 
@@ -33,7 +34,7 @@ use crate::api::names::{LogicalCluster, ObjectKey, ObjectName};
 use crate::reconciler::{Actor, AnyView, External, NameChange, Objects, Topic};
 use crate::runtime::DEFAULT_ABSENCE_GRACE;
 use crate::runtime::clock::Moment;
-use crate::runtime::port::Written;
+use crate::runtime::port::{Refused, Written};
 use crate::runtime::queue::{Outcome, Work};
 use crate::runtime::raw::{Keep, Raw};
 use crate::runtime::rest;
@@ -218,7 +219,15 @@ fn work(actor: u8, workspace: &str, name: &str) -> Work {
 }
 
 fn settled() -> Ended {
-    Ended { outcome: Outcome::Settled, recheck: None, refresh: None, starved: false, written: Vec::new(), failed: None }
+    Ended {
+        outcome: Outcome::Settled,
+        recheck: None,
+        refresh: None,
+        starved: false,
+        written: Vec::new(),
+        refused: Vec::new(),
+        failed: None,
+    }
 }
 
 fn wrote(kind: KindRef, name: &str, uid: &str, version: Option<u64>) -> Ended {

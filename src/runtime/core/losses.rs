@@ -1,0 +1,85 @@
+//! Pure: children that somebody takes away again and again, and how long their makers leave them away.
+//!
+//! A child that is gone is made anew at once. Where it goes again although its object stays, somebody wants it gone: another controller, or the
+//! server's garbage collector, which may know of its object what no stream has shown yet. Whoever made it anew each time would do so as fast as
+//! the server answers, and no backoff would count, for every call succeeds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::api::meta::KindRef;
+use crate::api::names::ObjectKey;
+use crate::mutants::{Mutant, mutated};
+use crate::runtime::port::Written;
+use crate::runtime::queue::Work;
+use crate::runtime::raw::Raw;
+
+/// How long the second loss is left as it is; each further one twice as long.
+const FIRST: Duration = Duration::from_secs(1);
+/// The longest: what a tenant changes in the middle of such a fight is done after it, too.
+const LONGEST: Duration = Duration::from_secs(30);
+/// What has not gone for so long is no fight any more.
+const PEACE: Duration = Duration::from_mins(10);
+
+#[derive(Clone, Debug)]
+struct Loss {
+    /// The incarnation of the object that stays.
+    of: Box<str>,
+    count: u32,
+    last: Duration,
+    /// When its maker is called again.
+    until: Duration,
+}
+
+/// The losses of all objects: one entry an object at most, so that the bound of the cache is its bound.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    makers: BTreeSet<(u8, KindRef)>,
+    by_work: BTreeMap<Work, Loss>,
+}
+
+impl Losses {
+    /// Takes note of who writes which kind.
+    pub(super) fn makes(&mut self, actor: u8, written: &Written) {
+        if written.version.is_some() {
+            self.makers.insert((actor, written.kind));
+        }
+    }
+
+    /// Counts a child that went while its object stayed, for those who make such children.
+    pub(super) fn lost(&mut self, kind: KindRef, object: &Raw, key: &ObjectKey, now: Duration) {
+        for (actor, _) in self.makers.iter().filter(|(_, made)| *made == kind) {
+            let work = Work { actor: *actor, key: key.clone() };
+            let known = self.by_work.get(&work).filter(|loss| loss.of == object.uid && now.saturating_sub(loss.last) < PEACE);
+            let count = known.map_or(0, |loss| loss.count).saturating_add(1);
+            let rest = count.checked_sub(2).map_or(Duration::ZERO, |level| FIRST.saturating_mul(1 << level.min(10)).min(LONGEST));
+            self.by_work.insert(work, Loss { of: object.uid.clone(), count, last: now, until: now + rest });
+        }
+    }
+
+    /// How much longer work is left alone; not at all once its object is to go, for which it may be waited.
+    pub(super) fn rest(&self, work: &Work, object: &Raw, now: Duration) -> Option<Duration> {
+        let loss = self.by_work.get(work).filter(|loss| loss.of == object.uid && loss.until > now)?;
+        (!is_going(object) && !mutated(Mutant::FightOn)).then(|| loss.until - now)
+    }
+
+    /// Forgets what an object had lost that is gone itself.
+    pub(super) fn forget(&mut self, work: &Work) {
+        self.by_work.remove(work);
+    }
+}
+
+fn is_going(object: &Raw) -> bool {
+    #[derive(Deserialize)]
+    struct Slim {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        deletion_timestamp: Option<String>,
+    }
+    serde_json::from_str::<Slim>(&object.body).is_ok_and(|slim| slim.metadata.deletion_timestamp.is_some())
+}
