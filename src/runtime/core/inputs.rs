@@ -9,6 +9,7 @@ use crate::reconciler::{NameChange, Seen, Sight, Trouble};
 use crate::runtime::clock::Moment;
 use crate::runtime::queue::{Class, Work};
 use crate::runtime::served::{Concerned, Feed, ViewSpec};
+use crate::runtime::watch::orders::Order;
 
 use super::Core;
 use super::actors::ActorState;
@@ -16,6 +17,23 @@ use super::platform::Folded;
 use super::streams::{Role, ShardId, Stream, StreamId};
 
 impl Core {
+    /// Has everything that this work reads listed anew, as far as it was not since then.
+    pub(super) fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
+        for stream in self.stale_inputs(work, since) {
+            self.refresh(now, stream, since);
+        }
+    }
+
+    /// Has a stream listed anew, unless that was wanted since then already.
+    pub(super) fn refresh(&mut self, now: Moment, stream: StreamId, since: Duration) {
+        if let Some(state) = self.streams.open.get_mut(&stream)
+            && state.refresh_wanted.is_none_or(|at| at < since)
+        {
+            state.refresh_wanted = Some(now.mono);
+            self.orders.insert((stream, Order::Refresh));
+        }
+    }
+
     /// The streams that a reconciler reads, for an object behind this shard.
     pub(super) fn roles(actor: &ActorState, shard: ShardId) -> impl Iterator<Item = Role> {
         let objects = std::iter::once(&actor.kind).chain(&actor.children).map(move |kind| Role::Objects(shard, *kind));

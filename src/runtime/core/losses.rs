@@ -61,8 +61,9 @@ impl Losses {
 
     /// How much longer work is left alone; not at all once its object is to go, for which it may be waited.
     pub(super) fn rest(&self, work: &Work, object: &Raw, now: Duration) -> Option<Duration> {
-        let loss = self.by_work.get(work).filter(|loss| loss.of == object.uid && loss.until > now)?;
-        (!is_going(object) && !mutated(Mutant::FightOn)).then(|| loss.until - now)
+        let loss = self.by_work.get(work).filter(|loss| loss.of == object.uid)?;
+        let rest = loss.until.checked_sub(now).filter(|rest| !rest.is_zero())?;
+        (!is_going(object) && !mutated(Mutant::FightOn)).then_some(rest)
     }
 
     /// Forgets what an object had lost that is gone itself.

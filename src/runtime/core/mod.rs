@@ -368,22 +368,6 @@ impl Core {
         }
     }
 
-    pub(super) fn want_fresh(&mut self, now: Moment, work: &Work, since: Duration) {
-        for stream in self.stale_inputs(work, since) {
-            self.refresh(now, stream, since);
-        }
-    }
-
-    /// Has a stream listed anew, unless that was wanted since then already.
-    fn refresh(&mut self, now: Moment, stream: StreamId, since: Duration) {
-        if let Some(state) = self.streams.open.get_mut(&stream)
-            && state.refresh_wanted.is_none_or(|at| at < since)
-        {
-            state.refresh_wanted = Some(now.mono);
-            self.orders.insert((stream, Order::Refresh));
-        }
-    }
-
     /// When [`Self::settle`] has to be called again even if nothing happens.
     pub(crate) fn wake_at(&self) -> Option<Duration> {
         let work = [self.queue.next_due(), self.rechecks.next(), self.next_release(), self.absences.next()];
