@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
-#[path = "../invariants/audit.rs"]
+#[path = "../invariants/audit/mod.rs"]
 mod audit;
 mod backend;
 #[path = "../invariants/checker/mod.rs"]

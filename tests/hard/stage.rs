@@ -1,5 +1,6 @@
 //! A platform with tenants, managers as processes, and what of the audit log is about it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -131,8 +132,10 @@ impl Stage {
                 looks.push(look(tenant.workspace.logical_cluster.as_str(), kind, tenant.client(), resource).await);
             }
         }
-        let objects = looks.iter().flat_map(|look| look.objects.values());
-        self.shown.lock().extend(objects.filter_map(|object| Some((uid(object), version(object)?))));
+        let objects = looks.iter().flat_map(|look| &look.objects);
+        self.shown
+            .lock()
+            .extend(objects.filter_map(|(key, object)| Some(((uid(object), version(object)?), (key.clone(), object.clone())))));
         looks
     }
 
@@ -223,9 +226,7 @@ impl Stage {
     #[track_caller]
     fn sound(&self, what: &str, found: &[Violation]) {
         let Some(first) = found.first().map(ToString::to_string) else { return };
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("audit.log");
-        // What cannot be kept is printed below, for the most part.
-        drop(std::fs::write(&kept, backend::audit_log()));
+        let kept = keep_log();
         let is_about = |key: &Key| !key.name.is_empty() && first.contains(&*key.name);
         let story: Vec<String> = self.told().into_iter().filter_map(|told| self.line(told, is_about)).collect();
         panic!("{what}: {} violations; the log is kept as {}; the first:\n{first}\n{}", found.len(), kept.display(), story.join("\n"));
@@ -268,9 +269,21 @@ impl Stage {
                 return;
             }
             // Somebody may have written between the two looks, but not for ever.
-            assert!(began.elapsed() < SOON, "told: {told:?}\nthere: {there:?}");
+            if began.elapsed() >= SOON {
+                let differs = |(key, version): &(&Key, &String)| told.get(*key) != there.get(*key) && !version.is_empty();
+                let differ: BTreeMap<&Key, &String> = told.iter().chain(&there).filter(differs).collect();
+                panic!("the log, kept as {}, and what is there differ: {differ:?}", keep_log().display());
+            }
         }
     }
+}
+
+/// Keeps the log for whoever looks into a failure.
+fn keep_log() -> PathBuf {
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("audit.log");
+    // What cannot be kept is printed, for the most part.
+    drop(std::fs::write(&kept, backend::audit_log()));
+    kept
 }
 
 /// Whether this or something later was seen of the object.
@@ -303,7 +316,14 @@ fn uid(object: &Value) -> String {
 }
 
 async fn look(workspace: &str, kind: &'static str, client: &AdminClient, resource: &Resource) -> Look {
-    let list = client.get_text(&resource.collection_path("")).await.unwrap();
+    let list = RefCell::default();
+    // A server that is very busy may lose a connection, which says nothing of what is there.
+    eventually("the objects are listed", async || {
+        let listed = client.get_text(&resource.collection_path("")).await;
+        listed.map(|text| *list.borrow_mut() = text).is_ok()
+    })
+    .await;
+    let list: String = list.into_inner();
     let mut list: Value = serde_json::from_str(&list).unwrap();
     let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
     let mut objects = BTreeMap::new();

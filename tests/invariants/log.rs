@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::audit::{self, Mark, Shown, Told};
-use crate::checker::{Event, Principal};
+use crate::checker::{Event, Key, Principal};
 
 /// A line as kcp writes it: a request of the manager that came and was answered in these seconds.
 fn line(seconds: [u64; 2], verb: &str, name: &str, answer: &Value) -> Value {
@@ -135,8 +135,19 @@ fn a_write_that_was_cut_off_in_the_middle_is_told_where_what_came_later_shows_th
     let pinned = events(&[created, outer, inner, named]).swap_remove(1).after.unwrap();
     assert_eq!((&pinned["spec"]["providerRef"], &pinned["metadata"]["generation"]), (&json!("otc"), &json!(2)));
 
-    let seen = Shown::from([("uid-a".to_owned(), 12)]);
+    let key = |name: &str| Key::new("tenant", "kubernetesclusters.kubernetes.edge-connect.eu", "default", name);
+    let shown = |name: &str, version| Shown::from([((format!("uid-{name}"), version), (key(name), object(name, version)))]);
+    let seen = shown("a", 12);
     assert_eq!(versions(&cut, &seen), ["10 by kcm", "12 by scheduler"], "somebody saw it");
+
+    let mut create = line([1, 2], "create", "", &refused);
+    create["objectRef"]["name"] = "".into();
+    create["responseStatus"]["code"] = 504.into();
+    create["requestObject"] = json!({"metadata": {"name": "b", "namespace": "default"}});
+    create["annotations"] = json!({"tenancy.kcp.io/workspace": "tenant"});
+    assert_eq!(versions(std::slice::from_ref(&create), &none), [""; 0]);
+    assert_eq!(versions(std::slice::from_ref(&create), &shown("b", 9)), ["9 by kcm"], "somebody saw what it made");
+    assert_eq!(versions(&[create], &shown("c", 9)), [""; 0], "what somebody saw is another one");
 }
 
 #[test]

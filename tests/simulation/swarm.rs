@@ -41,8 +41,9 @@ const LAZY: Timing =
 /// One who clears up at once: what is made for an owner that is gone does not last.
 const BUSY: Timing = Timing { collect: Duration::from_millis(100), ..LAZY };
 
-/// Longer than any pause after which something is looked at again: five minutes of backoff, of requeue, and the poll.
-const PATIENCE: Duration = Duration::from_mins(11);
+/// Longer than what may follow from each other: three minutes until a silent watch is given up, five until what could not be had is looked at
+/// again, and five until a workspace that takes no events is asked once more.
+const PATIENCE: Duration = Duration::from_mins(16);
 
 /// The trials of all swarms, over one shard and two, with a manager that writes past the virtual workspace, and with a server that clears up at once:
 /// what happens follows from a seed.

@@ -4,6 +4,8 @@
 //! everything that was answered before it came. What a collection's deletion does to each object, and that an object goes with its last
 //! finalizer, is told as the change that it is.
 
+mod unheard;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -13,6 +15,8 @@ use serde_json::Value;
 use crate::checker::{Event, Key, Principal};
 
 const CLUSTER: &str = "/metadata/annotations/kcp.io~1cluster";
+/// Where kcp's own server says to which workspace a request went; its virtual workspaces do not.
+const ASKED: &str = "tenancy.kcp.io/workspace";
 /// Where kcp says whose an account is.
 const HOME: &str = "authentication.kubernetes.io/cluster-name";
 
@@ -26,6 +30,7 @@ struct Line {
     verb: String,
     user: User,
     user_agent: String,
+    annotations: BTreeMap<String, String>,
     object_ref: ObjectRef,
     response_status: Status,
     request_object: Value,
@@ -74,8 +79,8 @@ pub(crate) enum Told {
     Mark(usize),
 }
 
-/// States of objects that are known to have been there, by uid and version, whoever made them.
-pub(crate) type Shown = BTreeSet<(String, u64)>;
+/// States of objects that are known to have been there, by uid and version, whoever made them: which object, and how it was.
+pub(crate) type Shown = BTreeMap<(String, u64), (Key, Value)>;
 
 /// A place in the order of commits.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +94,8 @@ pub(crate) enum Mark {
 /// Every request of a log that was answered, in the order of the commits, with these marks among them; `who` says of a user and a field manager
 /// who that is, and `shown` what somebody saw whose look is in no log.
 ///
-/// kcp writes no workspace into its log: it is that of the object in the request or its answer, or of another one with the same uid, or else of
-/// the only workspace in which an object of that name was ever seen.
+/// What went through a virtual workspace names no workspace: it is that of the object in the request or its answer, or of another one with the same
+/// uid, or else of the only workspace in which an object of that name was ever seen.
 ///
 /// # Errors
 /// The first line that is no audit event. A last line without its end is left out: the server was killed while it wrote.
@@ -113,9 +118,7 @@ pub(crate) fn events(log: &str, marks: &[Mark], shown: &Shown, who: impl Fn(&str
             lines.push(line);
         }
     }
-    for (at, version, generations) in cut_off(&lines, shown) {
-        lines[at].was_done_as(version, generations);
-    }
+    unheard::tell(&mut lines, shown);
     let homes = Homes::of(&lines);
     let told = |entry: Entry| match entry {
         Entry::Mark(number) => vec![Told::Mark(number)],
@@ -124,7 +127,7 @@ pub(crate) fn events(log: &str, marks: &[Mark], shown: &Shown, who: impl Fn(&str
             line.events(&who, &homes).into_iter().map(|event| Told::Request(Box::new(event), home.clone())).collect()
         }
     };
-    Ok(in_order(without_echoes(lines), marks).into_iter().flat_map(told).collect())
+    Ok(in_order(unheard::without_echoes(lines), marks).into_iter().flat_map(told).collect())
 }
 
 /// Where objects live, by uid and by name.
@@ -151,6 +154,9 @@ impl Homes {
     }
 
     fn find(&self, line: &Line) -> String {
+        if let Some(asked) = line.asked() {
+            return asked.to_owned();
+        }
         let said = [&line.response_object, &line.request_object].into_iter().find_map(|object| object.pointer(CLUSTER)?.as_str());
         if let Some(said) = said {
             return said.to_owned();
@@ -166,69 +172,6 @@ impl Homes {
         let only = self.by_name.get(&name).filter(|homes| homes.len() == 1).and_then(|homes| homes.first());
         only.cloned().unwrap_or_default()
     }
-}
-
-/// The writes of the server behind a virtual workspace that were cut off in the middle and done all the same, with the versions that they made
-/// and by how much they raised the generation.
-///
-/// Nothing says so but what was there later: a version right after the one that was changed, which no line made and whose next change names it, or
-/// the same new content in what somebody made without naming what was there before.
-fn cut_off(lines: &[Line], shown: &Shown) -> Vec<(usize, u64, i64)> {
-    let made = lines.iter().filter_map(|line| Some(((line.uid()?.to_owned(), line.version()?), line)));
-    let made: BTreeMap<(String, u64), &Line> = made.collect();
-    let named = lines.iter().filter_map(|line| Some((line.uid()?.to_owned(), line.base()?)));
-    let mut unexplained: Shown = shown.iter().cloned().chain(named).filter(|state| !made.contains_key(state)).collect();
-    let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_inner && line.verb == "update" && line.is_unheard()) {
-        let Some((uid, base)) = line.uid().zip(line.base()) else { continue };
-        let from = (uid.to_owned(), base + 1);
-        let next = made.range(from.clone()..=(uid.to_owned(), u64::MAX)).next();
-        let end = next.map_or(u64::MAX, |((_, version), _)| *version);
-        let known = unexplained.range(from..(uid.to_owned(), end)).next().cloned();
-        let before = made.get(&(uid.to_owned(), base));
-        let carried_on = || {
-            let (_, next) = next.filter(|(_, next)| next.base().is_none())?;
-            line.is_carried_on(before?, next).then(|| end - 1)
-        };
-        if let Some(version) = known.as_ref().map(|(_, version)| *version).or_else(carried_on) {
-            let raises = before.is_some_and(|before| before.response_object["spec"] != line.request_object["spec"]);
-            found.push((at, version, i64::from(raises)));
-        }
-        if let Some(known) = known {
-            unexplained.remove(&known);
-        }
-    }
-    found
-}
-
-/// Without what a virtual workspace asked of the server behind it for a request that is here itself. One that was given up, since who asked it
-/// was killed, may have been done all the same: then its answer is that of the server behind.
-fn without_echoes(lines: Vec<Line>) -> Vec<Line> {
-    let (inner, mut lines): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.is_inner);
-    let mut asked: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.is_write()) {
-        asked.entry(line.meant()).or_default().push(at);
-    }
-    for line in inner {
-        let all = asked.get(&line.meant()).map(Vec::as_slice).unwrap_or_default();
-        // Several may write one object at once: whose echo it is its version tells.
-        let told = |at: &&usize| lines[**at].is_done() && lines[**at].version() == line.version();
-        // On a busy machine the server behind is asked after whoever was killed has stopped asking.
-        let may_be = |at: &&usize| {
-            let outer = &lines[**at];
-            outer.is_unheard() && outer.request_received_timestamp <= line.request_received_timestamp && outer.may_have_become(&line)
-        };
-        match all.iter().rev().find(may_be).copied() {
-            _ if all.iter().any(|at| told(&at)) => {}
-            Some(at) if line.is_done() => {
-                (lines[at].response_object, lines[at].response_status) = (line.response_object, line.response_status);
-            }
-            // A refusal is of no consequence, whoever heard it.
-            _ if !line.is_done() && !all.is_empty() => {}
-            _ => lines.push(line),
-        }
-    }
-    lines
 }
 
 enum Entry {
@@ -288,39 +231,21 @@ impl Line {
         matches!(self.response_status.code, 0 | 499 | 500..)
     }
 
+    /// The workspace that kcp's own server was asked about, where it was one.
+    fn asked(&self) -> Option<&str> {
+        self.annotations.get(ASKED).map(String::as_str).filter(|asked| *asked != "*")
+    }
+
+    /// `<plural>.<group>`, or the plural alone for core kinds.
+    fn kind(&self) -> String {
+        let ObjectRef { resource, api_group, .. } = &self.object_ref;
+        if api_group.is_empty() { resource.clone() } else { format!("{resource}.{api_group}") }
+    }
+
     /// The version that this write changed, where it says so.
     fn base(&self) -> Option<u64> {
         let places = ["/metadata/resourceVersion", "/preconditions/resourceVersion"];
         places.into_iter().find_map(|at| self.request_object.pointer(at)?.as_str()?.parse().ok())
-    }
-
-    /// Whether what this write was to change of the state before it is found in what somebody made later.
-    fn is_carried_on(&self, before: &Self, after: &Self) -> bool {
-        let parts: &[&str] = if self.object_ref.subresource == "status" { &["/status"] } else { &["/metadata/finalizers", "/spec"] };
-        let mut changed = parts.iter().filter(|at| self.request_object.pointer(at) != before.response_object.pointer(at)).peekable();
-        changed.peek().is_some() && changed.all(|at| self.request_object.pointer(at) == after.response_object.pointer(at))
-    }
-
-    /// Is known to have been done by now, though nobody heard of it.
-    fn was_done_as(&mut self, version: u64, generations: i64) {
-        self.response_object = self.request_object.clone();
-        if let Some(generation) = self.response_object["metadata"]["generation"].as_i64() {
-            self.response_object["metadata"]["generation"] = (generation + generations).into();
-        }
-        self.response_object["metadata"]["resourceVersion"] = version.to_string().into();
-        self.response_status.code = 200;
-    }
-
-    /// Whether a virtual workspace can have made that write of it: the same object by its version, or all conditions that it applies.
-    fn may_have_become(&self, inner: &Self) -> bool {
-        let version = |line: &Self| line.request_object.pointer("/metadata/resourceVersion").cloned();
-        let conditions =
-            |line: &Self| line.request_object.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-        match self.verb.as_str() {
-            "update" => version(self) == version(inner),
-            "patch" => conditions(self).iter().all(|condition| conditions(inner).contains(condition)),
-            _ => true,
-        }
     }
 
     /// Which object it is about, and which part of it.
@@ -365,9 +290,8 @@ impl Line {
     fn events(self, who: &impl Fn(&str, &str) -> Principal, homes: &Homes) -> Vec<Event> {
         let manager = self.manager().to_owned();
         let path = self.request_uri.split('?').next().unwrap_or_default().to_owned();
-        let (workspace, done) = (homes.find(&self), self.is_done());
-        let ObjectRef { resource, namespace, name, api_group, subresource, .. } = self.object_ref;
-        let kind = if api_group.is_empty() { resource } else { format!("{resource}.{api_group}") };
+        let (workspace, done, kind) = (homes.find(&self), self.is_done(), self.kind());
+        let ObjectRef { namespace, name, subresource, .. } = self.object_ref;
         let body = if self.request_object.is_null() { Value::Null } else { self.request_object };
         let event = Event {
             at: self.stage_timestamp,
