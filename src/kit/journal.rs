@@ -23,7 +23,7 @@ pub struct Sent {
     pub target: String,
     /// The body as JSON; null where there was none.
     pub body: Value,
-    /// The HTTP status; 0 before the answer.
+    /// The HTTP status; 0 before the answer, and where its end was never heard.
     pub code: u16,
 }
 

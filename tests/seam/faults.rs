@@ -71,8 +71,8 @@ async fn a_fault_strikes_on_its_side_of_the_commit_and_is_recovered_from() {
         (Slow(After), 200, true, 1),
         (Code(503, Before), 503, false, 2),
         (Code(503, After), 503, true, 1),
-        (Torn, 200, true, 1),
-        (Trickle, 200, true, 1),
+        (Torn, 0, true, 1),
+        (Trickle, 0, true, 1),
         (Fault::Storm, 409, true, 4),
     ] {
         assert_eq!((fault, struck(fault).await), (fault, (code, done, writes)));
