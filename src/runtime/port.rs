@@ -34,6 +34,8 @@ pub(crate) struct Written {
     pub(crate) uid: String,
     /// The new resourceVersion; `None` when the object is gone.
     pub(crate) version: Option<u64>,
+    /// Whether it was deleted, though it may be there until others let go of it.
+    pub(crate) deleted: bool,
 }
 
 /// A write of ours that was refused since the object is in a later state, or gone.
@@ -168,7 +170,7 @@ impl LivePort {
                 _ => return,
             },
         };
-        let written = Written { kind: call.kind, name: call.name.clone(), uid, version };
+        let written = Written { kind: call.kind, name: call.name.clone(), uid, version, deleted: matches!(call.verb, Verb::Delete { .. }) };
         self.written.lock().push(written.clone());
         // Nobody listens any more when the process stops.
         let _ = way.events.send(Event::Wrote { work: way.work.clone(), written }).await;

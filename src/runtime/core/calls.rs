@@ -17,6 +17,9 @@ use super::rechecks::Why;
 use super::streams::{Role, ShardId};
 use super::{Core, Effect, Run};
 
+/// Between two lists of one stream for what it does not show: a list is of all workspaces, and anybody can make one write be refused.
+const PACE: Duration = Duration::from_secs(30);
+
 /// When a call began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
@@ -32,6 +35,10 @@ impl Core {
     pub(super) fn start_calls(&mut self, now: Moment) {
         while let Some(turn) = self.queue.next(now.mono) {
             let work = turn.work;
+            if let Some(rest) = self.rest(now, &work) {
+                self.queue.done(now.mono, 0.0, &work, Outcome::After(rest));
+                continue;
+            }
             self.rechecks.cancel(&work);
             if let Some((run, begun)) = self.run(now, &work).or_else(|| self.run_orphan(now, &work)) {
                 self.running.insert(work, begun);
@@ -42,6 +49,13 @@ impl Core {
                 self.enqueue(now, work.actor, &work.key, turn.class);
             }
         }
+    }
+
+    /// How long work is left alone whose child somebody takes away again and again. While it is there, there is none to be made.
+    fn rest(&self, now: Moment, work: &Work) -> Option<Duration> {
+        let entry = self.objects.get(self.actors.get(usize::from(work.actor))?.kind, &work.key)?;
+        let (child, rest) = self.losses.rest(work, &entry.raw, now.mono)?;
+        self.objects.get(child, &work.key).is_none().then_some(rest)
     }
 
     fn run(&mut self, now: Moment, work: &Work) -> Option<(Run, Begun)> {
@@ -98,8 +112,13 @@ impl Core {
 
     /// Follows up on what the cache was to show by now: once the stream is listed anew, in the end the key goes on without.
     pub(super) fn catch_up(&mut self, now: Moment) {
-        for (kind, shard, since) in self.objects.lagging(now.mono) {
-            if let Some((stream, _)) = self.streams.find(Role::Objects(shard, kind)) {
+        for ((kind, shard), since) in self.objects.lagging(now.mono) {
+            let Some((stream, _)) = self.streams.find(Role::Objects(shard, kind)) else { continue };
+            let Some(state) = self.streams.open.get_mut(&stream) else { continue };
+            if let Some(next) = state.nudged.map(|at| at + PACE).filter(|next| *next > now.mono) {
+                self.objects.remind(kind, shard, next);
+            } else {
+                state.nudged = Some(now.mono);
                 self.refresh(now, stream, since);
             }
         }
@@ -113,7 +132,8 @@ impl Core {
     fn note(&mut self, now: Moment, work: &Work, begun: Begun, written: &Written) -> bool {
         let key = ObjectKey::new(work.key.workspace.clone(), written.name.clone());
         let owes = self.objects.owe(&key, begun.shard, written, now.mono);
-        self.losses.makes(work.actor, written);
+        let there = self.objects.get(written.kind, &key).is_some_and(|entry| *entry.raw.uid == *written.uid);
+        self.losses.note(work.actor, &key, written, there);
         if owes {
             self.block(&key);
         }

@@ -27,43 +27,69 @@ const PEACE: Duration = Duration::from_mins(10);
 struct Loss {
     /// The incarnation of the object that stays.
     of: Box<str>,
+    kind: KindRef,
+    /// The child that went last.
+    child: Box<str>,
     count: u32,
     last: Duration,
     /// When its maker is called again.
     until: Duration,
 }
 
-/// The losses of all objects: one entry an object at most, so that the bound of the cache is its bound.
+/// The losses of all objects: one entry for an object and maker at most, so that the bound of the cache is its bound.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     makers: BTreeSet<(u8, KindRef)>,
     by_work: BTreeMap<Work, Loss>,
+    /// The incarnations that we have deleted and that are still there: of what is in the cache.
+    ours: BTreeMap<(ObjectKey, KindRef), Box<str>>,
 }
 
 impl Losses {
-    /// Takes note of who writes which kind.
-    pub(super) fn makes(&mut self, actor: u8, written: &Written) {
-        if written.version.is_some() {
+    /// Takes note of who writes which kind, and of what goes by our own hand; `there` says whether that child is still seen.
+    pub(super) fn note(&mut self, actor: u8, key: &ObjectKey, written: &Written, there: bool) {
+        if !written.deleted {
             self.makers.insert((actor, written.kind));
+        } else if there {
+            self.ours.insert((key.clone(), written.kind), written.uid.as_str().into());
+        } else {
+            // It was seen to go before the answer came.
+            for loss in self.by_work.iter_mut().filter(|(work, _)| work.key == *key).map(|(_, loss)| loss) {
+                if loss.kind == written.kind && *loss.child == *written.uid {
+                    (loss.count, loss.until) = (loss.count.saturating_sub(1), Duration::ZERO);
+                }
+            }
         }
     }
 
-    /// Counts a child that went while its object stayed, for those who make such children.
-    pub(super) fn lost(&mut self, kind: KindRef, object: &Raw, key: &ObjectKey, now: Duration) {
-        for (actor, _) in self.makers.iter().filter(|(_, made)| *made == kind) {
-            let work = Work { actor: *actor, key: key.clone() };
-            let known = self.by_work.get(&work).filter(|loss| loss.of == object.uid && now.saturating_sub(loss.last) < PEACE);
-            let count = known.map_or(0, |loss| loss.count).saturating_add(1);
-            let rest = count.checked_sub(2).map_or(Duration::ZERO, |level| FIRST.saturating_mul(1 << level.min(10)).min(LONGEST));
-            self.by_work.insert(work, Loss { of: object.uid.clone(), count, last: now, until: now + rest });
-        }
+    /// Whether it is by us that this child went, which is not asked again.
+    pub(super) fn is_ours(&mut self, kind: KindRef, key: &ObjectKey, child: &str) -> bool {
+        self.ours.remove(&(key.clone(), kind)).is_some_and(|ours| *ours == *child)
     }
 
-    /// How much longer work is left alone; not at all once its object is to go, for which it may be waited.
-    pub(super) fn rest(&self, work: &Work, object: &Raw, now: Duration) -> Option<Duration> {
+    /// Counts a child that went while its object stayed, if this work makes such children.
+    pub(super) fn lost(&mut self, kind: KindRef, object: &Raw, work: &Work, child: &str, now: Duration) {
+        if !self.makers.contains(&(work.actor, kind)) {
+            return;
+        }
+        let known = self.by_work.get(work).filter(|loss| loss.of == object.uid && now.saturating_sub(loss.last) < PEACE);
+        let count = known.map_or(0, |loss| loss.count).saturating_add(1);
+        let rest = count.checked_sub(2).map_or(Duration::ZERO, |level| FIRST.saturating_mul(1 << level.min(10)).min(LONGEST));
+        let loss = Loss { of: object.uid.clone(), kind, child: child.into(), count, last: now, until: now + rest };
+        self.by_work.insert(work.clone(), loss);
+    }
+
+    /// The child for whose sake work is left alone, and for how much longer; nothing once its object is to go.
+    pub(super) fn rest(&self, work: &Work, object: &Raw, now: Duration) -> Option<(KindRef, Duration)> {
         let loss = self.by_work.get(work).filter(|loss| loss.of == object.uid)?;
         let rest = loss.until.checked_sub(now).filter(|rest| !rest.is_zero())?;
-        (!is_going(object) && !mutated(Mutant::FightOn)).then_some(rest)
+        (!is_going(object) && !mutated(Mutant::FightOn)).then_some((loss.kind, rest))
+    }
+
+    /// How many losses count.
+    #[cfg(test)]
+    pub(super) fn count(&self, work: &Work) -> u32 {
+        self.by_work.get(work).map_or(0, |loss| loss.count)
     }
 
     /// Forgets what an object had lost that is gone itself.

@@ -318,11 +318,7 @@ impl Core {
         }
         let shard = entry.shard;
         if self.gate_is_open(now, actor, shard) {
-            let work = Work { actor, key: key.clone() };
-            match self.losses.rest(&work, &entry.raw, now.mono) {
-                Some(rest) => self.queue.add_after(now.mono, &work, rest),
-                None => self.queue.add(now.mono, &work, class),
-            }
+            self.queue.add(now.mono, &Work { actor, key: key.clone() }, class);
         } else {
             let parked = self.parked.entry((actor, shard)).or_default();
             let waiting = parked.entry(key.clone()).or_insert(class);

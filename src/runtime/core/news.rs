@@ -212,11 +212,9 @@ impl Core {
 
     pub(super) fn remove_object(&mut self, now: Moment, kind: KindRef, shard: ShardId, key: &ObjectKey, uid: Option<&str>) {
         let removed = self.objects.remove(kind, key, shard, uid);
-        if removed.is_some() {
+        if let Some(went) = &removed {
             self.object_went(kind, key);
-            if !self.objects.is_our_deletion(kind, key, removed.as_deref()) {
-                self.take_loss(now, kind, key);
-            }
+            self.take_loss(now, kind, key, went);
             for (index, actor) in self.actors.iter_mut().enumerate().filter(|(_, actor)| actor.kind == kind) {
                 actor.index.unsubscribe(key);
                 if let Ok(actor) = u8::try_from(index) {
@@ -234,13 +232,14 @@ impl Core {
         }
     }
 
-    /// Counts a child that went while its object stays.
-    fn take_loss(&mut self, now: Moment, kind: KindRef, key: &ObjectKey) {
-        let parents: BTreeSet<KindRef> =
-            self.actors.iter().filter(|actor| actor.kind != kind && actor.children.contains(&kind)).map(|actor| actor.kind).collect();
-        for parent in parents {
-            if let Some(entry) = self.objects.get(parent, key) {
-                self.losses.lost(kind, &entry.raw, key, now.mono);
+    /// Counts a child that went while its object stays, unless we have deleted it.
+    fn take_loss(&mut self, now: Moment, kind: KindRef, key: &ObjectKey, child: &str) {
+        if self.losses.is_ours(kind, key, child) {
+            return;
+        }
+        for (index, actor) in self.actors.iter().enumerate().filter(|(_, actor)| actor.kind != kind && actor.children.contains(&kind)) {
+            if let (Some(entry), Ok(index)) = (self.objects.get(actor.kind, key), u8::try_from(index)) {
+                self.losses.lost(kind, &entry.raw, &Work { actor: index, key: key.clone() }, child, now.mono);
             }
         }
     }

@@ -140,12 +140,16 @@ impl Objects {
             return false;
         }
         let (uid, version, until) = (written.uid.clone(), written.version, now + PATIENCE);
-        let debt = Debt { uid, version, shard, since: now, until, nudge: None, ours: true };
+        let mut debt = Debt { uid, version, shard, since: now, until, nudge: None, ours: true };
         if self.is_paid(written.kind, key, &debt) {
             return false;
         }
         // Calls of two reconcilers may end in another order than they wrote: the latest write is the one to wait for.
         let at = (key.clone(), written.kind);
+        // A stream that was found to lag still does.
+        if let Some(known) = self.debts.get(&at).filter(|known| !known.ours) {
+            (debt.until, debt.nudge) = (known.until.max(until), known.nudge);
+        }
         let is_later = |known: &Debt| known.uid == debt.uid && known.version.zip(debt.version).is_some_and(|(known, new)| known > new);
         if !self.debts.get(&at).is_some_and(is_later) {
             self.debts.insert(at, debt);
@@ -160,23 +164,33 @@ impl Objects {
             return false;
         };
         let Some(have) = entry.raw.version().filter(|have| refused.version.is_none_or(|meant| *have <= meant)) else { return false };
-        if self.debts.contains_key(&at) || mutated(Mutant::TrustWhatWasRefuted) {
+        let wanted = refused.version.map_or(have, |meant| meant.max(have)).saturating_add(1);
+        // What we have deleted is waited for already; and what we wrote before we were refused is not enough to see.
+        let known = self.debts.get(&at);
+        let enough = known.is_some_and(|debt| *debt.uid != *refused.uid || debt.version.is_none_or(|version| version >= wanted));
+        if enough || mutated(Mutant::TrustWhatWasRefuted) {
             return false;
         }
-        let version = Some(refused.version.map_or(have, |meant| meant.max(have)) + 1);
         let (uid, until, nudge) = (refused.uid.clone(), now + DOUBT, Some(now + LAG));
-        self.debts.insert(at, Debt { uid, version, shard, since: now, until, nudge, ours: false });
+        self.debts.insert(at, Debt { uid, version: Some(wanted), shard, since: now, until, nudge, ours: false });
         true
     }
 
-    /// The kinds whose streams behind a shard do not show what the server has said, each with since when.
-    pub(super) fn lagging(&mut self, now: Duration) -> Vec<(KindRef, ShardId, Duration)> {
-        let late = self.debts.iter_mut().filter(|(_, debt)| debt.nudge.is_some_and(|at| at <= now));
-        late.map(|((_, kind), debt)| {
+    /// Lists of such a stream come too soon after each other: those who wait for it ask again then.
+    pub(super) fn remind(&mut self, kind: KindRef, shard: ShardId, at: Duration) {
+        let late = self.debts.iter_mut().filter(|((_, of), debt)| *of == kind && debt.shard == shard && !debt.ours && debt.nudge.is_none());
+        late.for_each(|(_, debt)| debt.nudge = Some(at));
+    }
+
+    /// The kinds whose streams behind a shard do not show what the server has said, each with when it said so last.
+    pub(super) fn lagging(&mut self, now: Duration) -> BTreeMap<(KindRef, ShardId), Duration> {
+        let mut lagging = BTreeMap::new();
+        for ((_, kind), debt) in self.debts.iter_mut().filter(|(_, debt)| debt.nudge.is_some_and(|at| at <= now)) {
             debt.nudge = None;
-            (*kind, debt.shard, debt.since)
-        })
-        .collect()
+            let since = lagging.entry((*kind, debt.shard)).or_insert(debt.since);
+            *since = debt.since.max(*since);
+        }
+        lagging
     }
 
     /// Takes note of how far a stream is: what was written before that version was shown, though it may be gone again.
@@ -210,12 +224,6 @@ impl Objects {
     pub(super) fn is_our_write(&self, kind: KindRef, key: &ObjectKey, raw: &Raw) -> bool {
         let debt = self.debts.get(&(key.clone(), kind));
         debt.is_some_and(|debt| debt.ours && *debt.uid == *raw.uid && debt.version.is_some() && debt.version == raw.version())
-    }
-
-    /// Whether it is by us that this incarnation went.
-    pub(super) fn is_our_deletion(&self, kind: KindRef, key: &ObjectKey, uid: Option<&str>) -> bool {
-        let debt = self.debts.get(&(key.clone(), kind));
-        debt.is_some_and(|debt| debt.ours && debt.version.is_none() && uid == Some(&debt.uid))
     }
 
     /// Whether something written to this object is still unseen.
@@ -255,7 +263,7 @@ impl Objects {
 
     /// When the next debt is overdue, or its stream is.
     pub(super) fn next_overdue(&self) -> Option<Duration> {
-        self.debts.values().map(|debt| debt.nudge.unwrap_or(debt.until)).min()
+        self.debts.values().map(|debt| debt.nudge.map_or(debt.until, |nudge| nudge.min(debt.until))).min()
     }
 
     /// How much is owed: bounded, for each debt ends by itself after [`PATIENCE`] or [`DOUBT`].
@@ -276,7 +284,7 @@ mod tests {
     fn the_latest_write_is_waited_for_in_whatever_order_calls_end() {
         const KIND: KindRef = KubernetesCluster::REF;
         let (key, shard) = (ObjectKey::new(LogicalCluster::new("1abc"), ObjectName::namespaced("default", "demo")), ShardId(1));
-        let written = |version| Written { kind: KIND, name: key.name.clone(), uid: "u".into(), version: Some(version) };
+        let written = |version| Written { kind: KIND, name: key.name.clone(), uid: "u".into(), version: Some(version), deleted: false };
         let mut objects = Objects::default();
         objects.keep(KIND);
         for version in [7, 6] {

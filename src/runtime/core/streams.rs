@@ -88,11 +88,13 @@ pub(super) struct Stream {
     pub(super) listed: Option<Duration>,
     /// When somebody last wanted a list.
     pub(super) refresh_wanted: Option<Duration>,
+    /// When it was last wanted since the stream did not show what the server had said.
+    pub(super) nudged: Option<Duration>,
 }
 
 impl Stream {
     pub(super) const fn new(role: Role, now: Moment) -> Self {
-        Self { role, health: Health::Syncing, opened: now, troubled: None, synced: false, listed: None, refresh_wanted: None }
+        Self { role, health: Health::Syncing, opened: now, troubled: None, synced: false, listed: None, refresh_wanted: None, nudged: None }
     }
 
     /// Takes the new health; true when the stream is good again, or for the first time.

@@ -231,7 +231,7 @@ fn settled() -> Ended {
 }
 
 fn wrote(kind: KindRef, name: &str, uid: &str, version: Option<u64>) -> Ended {
-    let written = Written { kind, name: ObjectName::namespaced("default", name), uid: uid.into(), version };
+    let written = Written { kind, name: ObjectName::namespaced("default", name), uid: uid.into(), version, deleted: version.is_none() };
     Ended { written: vec![written], ..settled() }
 }
 

@@ -66,6 +66,27 @@ fn a_stream_that_lags_is_listed_anew_after_two_seconds_once_and_its_list_ends_th
 }
 
 #[test]
+fn a_stream_is_listed_for_what_it_does_not_show_twice_a_minute_at_most_and_forgets_nobody() {
+    let mut world = World::ready(&[Fake::full()]);
+    let names = ["x", "y"];
+    for name in names {
+        world.upsert(&things(), raw("a", name, 3, json!({})));
+    }
+    world.end(&full(), refused(THING, Some(3)));
+    world.pass(secs(2));
+    assert_eq!(world.refreshes(), [things()]);
+    let mut other = refused(THING, Some(3));
+    other.refused[0].name = ObjectName::namespaced("default", "y");
+    world.pass(secs(1));
+    world.end(&work(0, "a", "y"), other);
+    world.pass(secs(28));
+    assert_eq!(world.refreshes(), [""; 0], "the other one's turn would be now");
+    world.pass(secs(1));
+    assert_eq!(world.refreshes(), [things()]);
+    assert_eq!(world.reset(&things(), names.map(|name| raw("a", name, 3, json!({}))).into()).len(), 2);
+}
+
+#[test]
 fn a_server_that_refuses_and_never_shows_why_is_asked_again_after_five_minutes() {
     let mut world = out_of_date();
     assert_eq!(world.pass(secs(299)), []);
@@ -85,7 +106,8 @@ fn a_refusal_to_our_own_latest_state_waits_for_a_later_one() {
     let mut world = under_way();
     world.upsert(&things(), raw("a", "x", 5, json!({})));
     // The call wrote version 6 and was refused its next write, which named that.
-    world.end(&full(), refused(THING, Some(6)));
+    let Ended { written, .. } = wrote(THING, "x", "u1", Some(6));
+    world.end(&full(), Ended { written, ..refused(THING, Some(6)) });
     assert_eq!(world.upsert(&things(), raw("a", "x", 6, json!({}))), []);
     assert_eq!(world.upsert(&things(), raw("a", "x", 7, json!({}))), [full()]);
 }
@@ -126,6 +148,34 @@ fn a_child_that_is_taken_away_again_and_again_is_made_anew_at_once_then_ever_lat
 }
 
 #[test]
+fn who_takes_a_child_away_while_the_call_that_made_it_goes_on_is_waited_for_all_the_same() {
+    let mut world = under_way();
+    let mut begun = Vec::new();
+    for at in [10, 20, 30, 40] {
+        for written in wrote(CHILD, "x", "c", Some(at)).written {
+            world.wrote(&full(), written);
+        }
+        world.upsert(&children(), incarnation("a", "x", "c", at, json!({})));
+        world.delete(&children(), incarnation("a", "x", "c", at + 1, json!({})));
+        begun = world.end(&full(), settled());
+        if begun.is_empty() {
+            begun = world.pass(secs(4));
+            assert_eq!(begun, [full()], "it waited");
+        }
+    }
+    assert_eq!(begun, [full()]);
+    assert!(world.now >= secs(8), "three waits: {:?}", world.now);
+}
+
+#[test]
+fn who_makes_the_child_instead_of_us_ends_the_wait() {
+    let mut world = under_way();
+    comes_and_goes(&mut world, 10);
+    assert_eq!(comes_and_goes(&mut world, 20), []);
+    assert_eq!(world.upsert(&children(), incarnation("a", "x", "theirs", 22, json!({}))), [full()]);
+}
+
+#[test]
 fn an_object_that_is_to_go_does_not_wait_for_a_fight_over_its_child() {
     let mut world = under_way();
     comes_and_goes(&mut world, 10);
@@ -147,16 +197,41 @@ fn another_incarnation_and_who_only_reads_the_child_do_not_wait_for_a_fight() {
 
 #[test]
 fn a_child_that_we_delete_ourselves_is_no_loss() {
-    let mut world = under_way();
-    comes_and_goes(&mut world, 10);
-    for at in [20, 30, 40] {
-        for version in [Some(at), None] {
-            for written in wrote(CHILD, "x", "c", version).written {
-                world.wrote(&full(), written);
+    type Way = fn(&mut World, Written, Raw);
+    let ways: [(&str, Way); 4] = [
+        ("the answer comes first", |world, written, child| {
+            world.wrote(&full(), written);
+            world.delete(&children(), child);
+        }),
+        ("its end is seen first", |world, written, child| {
+            world.delete(&children(), child);
+            world.wrote(&full(), written);
+        }),
+        ("others let go of it later", |world, written, child| {
+            world.wrote(&full(), Written { version: child.version(), ..written });
+            world.delete(&children(), child);
+        }),
+        ("another one is made in the same call", |world, written, child| {
+            let next = child.version().unwrap() + 2;
+            world.wrote(&full(), written);
+            for made in wrote(CHILD, "x", "next", Some(next)).written {
+                world.wrote(&full(), made);
+            }
+            world.delete(&children(), child);
+            world.upsert(&children(), incarnation("a", "x", "next", next, json!({})));
+        }),
+    ];
+    for (way, delete) in ways {
+        let mut world = under_way();
+        for at in [20, 30, 40, 50] {
+            for made in wrote(CHILD, "x", "c", Some(at)).written {
+                world.wrote(&full(), made);
             }
             world.upsert(&children(), incarnation("a", "x", "c", at, json!({})));
+            let written = wrote(CHILD, "x", "c", None).written.remove(0);
+            delete(&mut world, written, incarnation("a", "x", "c", at, json!({})));
+            assert_eq!(world.end(&full(), settled()), [full()], "{way}, {at}");
+            assert_eq!(world.core.losses.count(&full()), 0, "{way}, {at}");
         }
-        world.end(&full(), settled());
-        assert_eq!(world.delete(&children(), incarnation("a", "x", "c", at + 1, json!({}))), [full()]);
     }
 }
