@@ -52,15 +52,10 @@ pub(crate) struct Member {
 /// All workload clusters, by the name of their Secret.
 pub(crate) type Members = BTreeMap<Arc<str>, Member>;
 
-#[derive(Deserialize)]
-struct Tagged {
-    metadata: Meta,
-}
-
 impl Member {
     /// From a Secret as the pool's stream shows it; `None` where it says nothing of a purpose.
     pub(crate) fn read(raw: &Raw) -> Option<Self> {
-        let Tagged { metadata } = serde_json::from_str(&raw.body).ok()?;
+        let metadata = raw.metadata()?;
         let tag = |key| metadata.labels.get(key).or_else(|| metadata.annotations.get(key));
         Some(Self {
             name: raw.name.name.clone(),

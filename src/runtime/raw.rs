@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::meta::OPERATION_ANNOTATION;
+use crate::api::meta::{Meta, OPERATION_ANNOTATION};
 use crate::api::names::{LogicalCluster, ObjectName};
 
 use super::external::DOMAIN;
@@ -106,6 +106,15 @@ impl Raw {
             operation: Operation::of(annotations.get(OPERATION_ANNOTATION).map(String::as_str)),
             body: body.map_or_else(|| Arc::from(""), Arc::from),
         })
+    }
+
+    /// The metadata of its body; `None` where that was not kept, or cannot be read.
+    pub(crate) fn metadata(&self) -> Option<Meta> {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Meta,
+        }
+        serde_json::from_str::<Object>(&self.body).ok().map(|object| object.metadata)
     }
 
     /// The resourceVersion as a number, where it is one: comparable within one shard only.

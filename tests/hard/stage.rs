@@ -234,7 +234,7 @@ impl Stage {
 
     /// What was told, where it is about this, in a line.
     fn line(&self, told: Told, is_about: impl Fn(&Key) -> bool) -> Option<String> {
-        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        let version = |object: &Value| version(object).map_or_else(String::new, |version| version.to_string());
         let (starts, kills) = (self.started.len(), self.kills.len());
         match told {
             Told::Mark(number) if number < starts => Some(format!("-- a manager starts at {}", self.started[number])),
@@ -256,23 +256,22 @@ impl Stage {
 
     /// What is in the log is what is there: a checker that was told less would see less.
     pub(crate) async fn is_told_in_full(&self) {
-        let versions = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
         let kinds = [TENANT, PROJECTION, PROVIDER, OFFERING, TYPE];
         let began = Instant::now();
         loop {
             let (checker, _) = self.check();
             let there = self.looks_now().await.into_iter().flat_map(|look| look.objects);
-            let there: BTreeMap<Key, String> = there.map(|(key, object)| (key, versions(&object))).collect();
+            let there: BTreeMap<Key, Option<u64>> = there.map(|(key, object)| (key, version(&object))).collect();
             let all = kinds.into_iter().flat_map(|kind| checker.state().all(kind));
-            let told: BTreeMap<Key, String> = all.map(|(key, object)| (key.clone(), versions(object))).collect();
+            let told: BTreeMap<Key, Option<u64>> = all.map(|(key, object)| (key.clone(), version(object))).collect();
             if told == there {
                 return;
             }
             // Somebody may have written between the two looks, but not for ever.
             if began.elapsed() >= SOON {
-                let differs = |(key, version): &(&Key, &String)| told.get(*key) != there.get(*key) && !version.is_empty();
-                let differ: BTreeMap<&Key, &String> = told.iter().chain(&there).filter(differs).collect();
-                panic!("the log, kept as {}, and what is there differ: {differ:?}", keep_log().display());
+                let differ: BTreeSet<&Key> = told.keys().chain(there.keys()).filter(|key| told.get(key) != there.get(key)).collect();
+                let differ: Vec<_> = differ.into_iter().map(|key| (key, told.get(key), there.get(key))).collect();
+                panic!("the log, kept as {}, and what is there differ (what, told, there): {differ:?}", keep_log().display());
             }
         }
     }

@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::Deserialize;
-
 use crate::api::meta::KindRef;
 use crate::api::names::ObjectKey;
 use crate::mutants::{Mutant, mutated};
@@ -28,8 +26,8 @@ struct Loss {
     /// The incarnation of the object that stays.
     of: Box<str>,
     kind: KindRef,
-    /// The child that went last.
-    child: Box<str>,
+    /// The child that went last, unless that turned out to be by us.
+    child: Option<Box<str>>,
     count: u32,
     last: Duration,
     /// When its maker is called again.
@@ -53,9 +51,10 @@ impl Losses {
         } else if there {
             self.ours.insert((key.clone(), written.kind), written.uid.as_str().into());
         } else {
-            // It was seen to go before the answer came.
-            for loss in self.by_work.iter_mut().filter(|(work, _)| work.key == *key).map(|(_, loss)| loss) {
-                if loss.kind == written.kind && *loss.child == *written.uid {
+            // It was seen to go before the answer came, of which the call's end tells once more.
+            let at = |(work, loss): &(&Work, &mut Loss)| work.key == *key && loss.kind == written.kind;
+            for (_, loss) in self.by_work.iter_mut().filter(at) {
+                if loss.child.take_if(|child| **child == *written.uid).is_some() {
                     (loss.count, loss.until) = (loss.count.saturating_sub(1), Duration::ZERO);
                 }
             }
@@ -75,7 +74,7 @@ impl Losses {
         let known = self.by_work.get(work).filter(|loss| loss.of == object.uid && now.saturating_sub(loss.last) < PEACE);
         let count = known.map_or(0, |loss| loss.count).saturating_add(1);
         let rest = count.checked_sub(2).map_or(Duration::ZERO, |level| FIRST.saturating_mul(1 << level.min(10)).min(LONGEST));
-        let loss = Loss { of: object.uid.clone(), kind, child: child.into(), count, last: now, until: now + rest };
+        let loss = Loss { of: object.uid.clone(), kind, child: Some(child.into()), count, last: now, until: now + rest };
         self.by_work.insert(work.clone(), loss);
     }
 
@@ -83,7 +82,8 @@ impl Losses {
     pub(super) fn rest(&self, work: &Work, object: &Raw, now: Duration) -> Option<(KindRef, Duration)> {
         let loss = self.by_work.get(work).filter(|loss| loss.of == object.uid)?;
         let rest = loss.until.checked_sub(now).filter(|rest| !rest.is_zero())?;
-        (!is_going(object) && !mutated(Mutant::FightOn)).then_some((loss.kind, rest))
+        let is_going = object.metadata().is_some_and(|metadata| metadata.is_deleting());
+        (!is_going && !mutated(Mutant::FightOn)).then_some((loss.kind, rest))
     }
 
     /// How many losses count.
@@ -96,17 +96,4 @@ impl Losses {
     pub(super) fn forget(&mut self, work: &Work) {
         self.by_work.remove(work);
     }
-}
-
-fn is_going(object: &Raw) -> bool {
-    #[derive(Deserialize)]
-    struct Slim {
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Metadata {
-        deletion_timestamp: Option<String>,
-    }
-    serde_json::from_str::<Slim>(&object.body).is_ok_and(|slim| slim.metadata.deletion_timestamp.is_some())
 }

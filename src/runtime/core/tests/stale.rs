@@ -196,6 +196,20 @@ fn another_incarnation_and_who_only_reads_the_child_do_not_wait_for_a_fight() {
 }
 
 #[test]
+fn what_we_delete_ourselves_takes_nothing_off_what_others_took_away() {
+    let mut world = under_way();
+    comes_and_goes(&mut world, 10);
+    assert_eq!(comes_and_goes(&mut world, 20), []);
+    world.upsert(&children(), incarnation("a", "x", "own", 30, json!({})));
+    // Its end is seen before the answer, which is told twice: at once, and with the end of the call.
+    world.delete(&children(), incarnation("a", "x", "own", 31, json!({})));
+    let ended = wrote(CHILD, "x", "own", None);
+    world.wrote(&full(), ended.written[0].clone());
+    world.end(&full(), ended);
+    assert_eq!(world.core.losses.count(&full()), 2);
+}
+
+#[test]
 fn a_child_that_we_delete_ourselves_is_no_loss() {
     type Way = fn(&mut World, Written, Raw);
     let ways: [(&str, Way); 4] = [
